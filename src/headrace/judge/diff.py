@@ -1,0 +1,81 @@
+"""Two plans side by side: what moves, what it costs, what it gains."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from headrace.judge.report import Report
+from headrace.model.problem import UNPLACED, Assignment, Problem
+
+COMPARED = (
+    "feasible", "inter_node_traffic", "inter_worker_traffic", "network_distance", "nodes_used", "workers_used", "max_rate", "batch_seconds",
+    "balance", "cost",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A task that stands elsewhere in the second plan."""
+
+    task: str
+    source: str
+    target: str
+    state_mb: float
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """What changes from one plan to the other."""
+
+    moved: tuple[Moved, ...]  # to another node
+    worker_only: int  # tasks that stay on their node but change the worker process
+    stayed: int
+    added: dict[str, int]  # component -> tasks only the second plan has
+    removed: dict[str, int]
+    moved_mb: float
+    figures: dict[str, tuple[Any, Any]]
+
+    def to_json(self) -> dict[str, Any]:
+        """As printed by `diff --json`."""
+        rows = asdict(self)
+        rows["moved"] = [{"task": m.task, "from": m.source, "to": m.target, "state_mb": m.state_mb} for m in self.moved]
+        rows["figures"] = {name: {"before": a, "after": b} for name, (a, b) in self.figures.items()}
+        return rows
+
+
+def diff(before: tuple[Problem, Assignment, Report], after: tuple[Problem, Assignment, Report]) -> Diff:
+    """Compare by names: the plans may have other counts and other nodes."""
+    (old, old_plan, old_report), (new, new_plan, new_report) = before, after
+    columns = {name: i for i, name in enumerate(old.components)}
+    number = {name: i for i, name in enumerate(old.nodes)}
+    node_in_old = np.array([number.get(name, -2) for name in new.nodes], dtype=np.int64)
+    moved: list[Moved] = []
+    worker_only = stayed = 0
+    added: dict[str, int] = {name: int(old.tasks[c]) for c, name in enumerate(old.components) if name not in new.components}
+    removed, added = added, {}
+    for c, name in enumerate(new.components):
+        if name not in columns:
+            added[name] = int(new.tasks[c])
+            continue
+        o = columns[name]
+        common = int(min(new.tasks[c], old.tasks[o]))
+        if new.tasks[c] != old.tasks[o]:
+            (added if new.tasks[c] > old.tasks[o] else removed)[name] = abs(int(new.tasks[c] - old.tasks[o]))
+        a = slice(int(old.first[o]), int(old.first[o]) + common)
+        b = slice(int(new.first[c]), int(new.first[c]) + common)
+        there = np.where(new_plan.node[b] == UNPLACED, UNPLACED, node_in_old[new_plan.node[b]])
+        differs = there != old_plan.node[a]
+        worker_only += int((~differs & (old_plan.worker[a] != new_plan.worker[b])).sum())
+        stayed += int((~differs).sum())
+        for i in np.flatnonzero(differs).tolist():
+            source, target = int(old_plan.node[a.start + i]), int(new_plan.node[b.start + i])
+            place = [
+                "nowhere" if source == UNPLACED else old.nodes[source],
+                "nowhere" if target == UNPLACED else new.nodes[target],
+            ]
+            moved.append(Moved(new.task_name(b.start + i), place[0], place[1], float(new.state_mb[c])))
+    figures = {name: (getattr(old_report, name), getattr(new_report, name)) for name in COMPARED}
+    return Diff(tuple(moved), worker_only, stayed, added, removed, sum(m.state_mb for m in moved), figures)

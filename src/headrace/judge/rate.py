@@ -1,0 +1,101 @@
+"""How fast a plan can go: `max_rate` for pipelined engines, `batch_seconds` for micro-batch engines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.judge.traffic import Traffic, Workers, stream_crossing
+from headrace.judge.use import Use
+from headrace.model.arrays import Floats, totals
+from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """A figure and the node and resource that set it."""
+
+    value: float | None
+    bottleneck: str | None
+
+
+def max_rate(problem: Problem, sent: Traffic, used: Use) -> Speed:
+    """The largest factor by which all spout rates can grow before a node's CPU or bandwidth is full; None if nothing limits it."""
+    fixed = used.resources[:, CPU] - used.cpu_by_rate
+    room = {
+        "cpu": (problem.capacity[:, CPU] - problem.taken[:, CPU] - fixed, used.cpu_by_rate),
+        "bandwidth out": (problem.bandwidth_mbps, sent.out_bytes * 8 / 1e6),
+        "bandwidth in": (problem.bandwidth_mbps, sent.in_bytes * 8 / 1e6),
+    }
+    best, bottleneck = np.inf, None
+    for resource, (available, load) in room.items():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(load > 0, np.maximum(available, 0.0) / load, np.inf)
+        n = int(factor.argmin())
+        if factor[n] < best:
+            best, bottleneck = float(factor[n]), f"node {problem.nodes[n]}: {resource}"
+    return Speed(best if np.isfinite(best) else None, bottleneck)
+
+
+def batch_seconds(problem: Problem, assignment: Assignment, workers: Workers) -> Speed:
+    """Time of a micro-batch: stage after stage, each as slow as its slowest node, plus the stated overhead.
+
+    A stage is one component. On a node its tasks run one per core, in waves; then its input from other nodes arrives. A batch holds the
+    tuples of `batch_interval_s` (default 1 s); `batch_overhead_s` is what the engine adds (options of `judge`). None where no cost is known.
+    """
+    options = problem.options.get("judge", {})
+    interval, overhead = float(str(options.get("batch_interval_s", 1))), float(str(options.get("batch_overhead_s", 0)))
+    total, slowest, bottleneck = overhead, 0.0, None
+    arriving = _arriving_bytes(problem, assignment, workers)
+    for c, name in enumerate(problem.components):
+        tasks = problem.tasks_of(c)
+        if assignment.node[tasks.start] == UNPLACED:
+            continue
+        seconds = _stage_cpu_s(problem, assignment, c) * interval
+        if c in arriving:
+            seconds = seconds + arriving[c] * 8 / 1e6 / problem.bandwidth_mbps * interval
+        n = int(seconds.argmax())
+        total += float(seconds[n])
+        if seconds[n] > slowest:
+            slowest, bottleneck = float(seconds[n]), f"stage {name} on node {problem.nodes[n]}"
+    return Speed(total if bottleneck else None, bottleneck)
+
+
+def _stage_cpu_s(problem: Problem, assignment: Assignment, component: int) -> Floats:
+    """Seconds per second of input that a component's tasks keep each node busy, [N]."""
+    n = len(problem.nodes)
+    tasks = problem.tasks_of(component)
+    node = assignment.node[tasks]
+    machine = problem.node_type[node]
+    by_rate = problem.cpu_rate[component, machine] * problem.share[tasks]
+    points = problem.demand[component, CPU] + problem.cpu_fixed[component, machine] + by_rate
+    count, load = np.bincount(node, minlength=n), totals(node, points, n)
+    longest = np.zeros(n)
+    np.maximum.at(longest, node, points)
+    cores = np.maximum(1.0, np.floor((problem.capacity[:, CPU] - problem.taken[:, CPU]) / 100))
+    waves = np.where(np.isfinite(cores), np.ceil(count / cores), np.minimum(count, 1))
+    mean = np.divide(load, count, out=np.zeros(n), where=count > 0)
+    return np.maximum(waves * mean, longest) / 100
+
+
+def _arriving_bytes(problem: Problem, assignment: Assignment, workers: Workers) -> dict[int, Floats]:
+    """Per component, bytes/s each node takes in or gives out for its input, whichever is more, [N]."""
+    n = len(problem.nodes)
+    into: dict[int, list[Floats]] = {}
+    for stream in problem.streams:
+        if assignment.node[problem.first[stream.source]] != UNPLACED and not np.isnan(stream.bytes):
+            c = stream_crossing(problem, workers, stream)
+            flows = into.setdefault(stream.target, [np.zeros(n), np.zeros(n)])
+            flows[0] += c.from_other_node * stream.bytes
+            flows[1] += c.to_other_node * stream.bytes
+    pairs = problem.pairs
+    a, b = assignment.node[pairs.source], assignment.node[pairs.target]
+    crosses = np.flatnonzero((a != b) & (a != UNPLACED) & (b != UNPLACED) & (pairs.bytes_per_s > 0))
+    target = problem.component_of[pairs.target[crosses]]
+    for c in np.unique(target).tolist():
+        here = crosses[target == c]
+        flows = into.setdefault(c, [np.zeros(n), np.zeros(n)])
+        flows[0] += totals(b[here], pairs.bytes_per_s[here], n)
+        flows[1] += totals(a[here], pairs.bytes_per_s[here], n)
+    return {c: np.maximum(arrives, leaves) for c, (arrives, leaves) in into.items()}

@@ -1,0 +1,140 @@
+"""Who talks to whom across workers, nodes and racks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from headrace.model.arrays import Floats, Ints, totals
+from headrace.model.problem import UNPLACED, Assignment, Problem, Stream
+
+
+@dataclass(frozen=True, eq=False)
+class Workers:
+    """The workers a plan uses, numbered in the order of their nodes and slots; W of them."""
+
+    of_task: Ints  # [T] worker, UNPLACED for tasks that are not placed
+    node: Ints  # [W]
+    slot: Ints  # [W]
+
+    @staticmethod
+    def of(assignment: Assignment) -> Workers:
+        """Number the (node, slot) pairs in use."""
+        widest = int(assignment.worker.max(initial=0)) + 1
+        key = assignment.node * widest + assignment.worker
+        used, of_task = np.unique(key[assignment.node != UNPLACED], return_inverse=True)
+        numbers = np.full(len(key), UNPLACED, dtype=np.int64)
+        numbers[assignment.node != UNPLACED] = of_task
+        return Workers(numbers, used // widest, used % widest)
+
+    @cached_property
+    def placed(self) -> bool:
+        """Whether every task is placed."""
+        return bool((self.of_task != UNPLACED).all())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crossing:
+    """What one or more streams send, in tuples/s; per node where it says [N]."""
+
+    total: float
+    inter_worker: float
+    inter_node: float
+    inter_rack: float
+    to_other_worker: Floats  # [N] sent to another worker of the same node
+    to_other_node: Floats  # [N] sent to other nodes
+    from_other_node: Floats  # [N] received from other nodes
+
+
+def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Crossing:
+    """What a stream sends where: rates times shares per worker, never task by task."""
+    nodes, racks = len(problem.nodes), len(problem.racks)
+    source, target = problem.tasks_of(stream.source), problem.tasks_of(stream.target)
+    emitted = stream.tuples_per_s * totals(workers.of_task[source], problem.share[source], len(workers.node))
+    received = totals(workers.of_task[target], stream.received(target.stop - target.start), len(workers.node))
+    copies = received.sum()
+    at_home = 0.0
+    if stream.grouping == "local-or-shuffle":
+        # A worker that holds a target task keeps all its tuples; only the others send them round.
+        local = received > 0
+        at_home = float(emitted[local].sum())
+        emitted = np.where(local, 0.0, emitted)
+    out_node, in_node = totals(workers.node, emitted, nodes), totals(workers.node, received, nodes)
+    out_rack, in_rack = totals(problem.rack, out_node, racks), totals(problem.rack, in_node, racks)
+    sent = float(emitted.sum()) * copies
+    kept_in_worker = totals(workers.node, emitted * received, nodes)
+    kept_in_node = out_node * in_node
+    return Crossing(
+        total=sent + at_home,
+        inter_worker=sent - float(kept_in_worker.sum()),
+        inter_node=sent - float(kept_in_node.sum()),
+        inter_rack=sent - float((out_rack * in_rack).sum()),
+        to_other_worker=kept_in_node - kept_in_worker,
+        to_other_node=out_node * copies - kept_in_node,
+        from_other_node=in_node * emitted.sum() - kept_in_node,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traffic:
+    """All traffic of a plan."""
+
+    total: float  # tuples/s between tasks
+    inter_worker: float
+    inter_node: float
+    inter_rack: float
+    to_other_worker: Floats  # [N] tuples/s
+    to_other_node: Floats  # [N] tuples/s
+    out_bytes: Floats  # [N] bytes/s to other nodes
+    in_bytes: Floats  # [N] bytes/s from other nodes
+    sized: bool  # whether every stream says how large its tuples are
+
+    @property
+    def network_distance(self) -> float:
+        """Tuples/s times Storm's distance: same worker 0, same node 1, same rack 2, else 3."""
+        return self.inter_worker + self.inter_node + self.inter_rack
+
+
+def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = None) -> Traffic:
+    """Add up what crosses between workers, nodes and racks; topologies that are not placed send nothing."""
+    workers = workers or Workers.of(assignment)
+    n = len(problem.nodes)
+    level = np.zeros(4)
+    to_worker, to_node, out_bytes, in_bytes = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    sized = True
+    for stream in problem.streams:
+        if assignment.node[problem.first[stream.source]] == UNPLACED:
+            continue
+        c = stream_crossing(problem, workers, stream)
+        level += (c.total, c.inter_worker, c.inter_node, c.inter_rack)
+        to_worker += c.to_other_worker
+        to_node += c.to_other_node
+        if np.isnan(stream.bytes):
+            sized &= stream.tuples_per_s == 0
+        else:
+            out_bytes += c.to_other_node * stream.bytes
+            in_bytes += c.from_other_node * stream.bytes
+    pairs = problem.pairs
+    if len(pairs):
+        a, b = assignment.node[pairs.source], assignment.node[pairs.target]
+        there = (a != UNPLACED) & (b != UNPLACED)
+        rate = np.where(there, pairs.tuples_per_s, 0.0)
+        apart = workers.of_task[pairs.source] != workers.of_task[pairs.target]
+        crosses = a != b
+        racks = problem.rack[a] != problem.rack[b]
+        level += (rate.sum(), rate[apart].sum(), rate[crosses].sum(), rate[racks].sum())
+        to_worker += totals(a[there], (rate * (apart & ~crosses))[there], n)
+        to_node += totals(a[there], (rate * crosses)[there], n)
+        data = np.where(there & crosses, np.nan_to_num(pairs.bytes_per_s), 0.0)
+        out_bytes += totals(a[there], data[there], n)
+        in_bytes += totals(b[there], data[there], n)
+        sized &= not bool(np.isnan(pairs.bytes_per_s[rate > 0]).any())
+    total, inter_worker, inter_node, inter_rack = (float(max(0.0, v)) for v in _clean(level))
+    return Traffic(total, inter_worker, inter_node, inter_rack, to_worker, to_node, out_bytes, in_bytes, sized)
+
+
+def _clean(level: Floats) -> Floats:
+    """Differences of equal sums leave dust; what is below a billionth of the total is none."""
+    return np.where(np.abs(level) < 1e-9 * level[0], 0.0, level)

@@ -1,0 +1,1 @@
+"""What is planned: topology, cluster, catalog, profile, traffic, problem, plan."""

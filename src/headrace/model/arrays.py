@@ -1,0 +1,15 @@
+"""Array types, and the one sum everybody needs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def totals(index: Ints, amount: Floats, size: int) -> Floats:
+    """The amounts added up by index, [size]; zeros where an index does not occur, also when there is nothing to add."""
+    return np.bincount(index, amount, size).astype(np.float64, copy=False)

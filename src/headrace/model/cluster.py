@@ -1,0 +1,64 @@
+"""The nodes of the cluster: ranges expanded, measured facts in the place of stated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from headrace.errors import InvalidInput
+from headrace.model.arrays import Bools, Floats, Ints
+from headrace.model.components import expand
+from headrace.model.document import MachineType, Node
+from headrace.model.read import Inputs, nearest
+
+
+def nodes_of(inputs: Inputs) -> dict[str, Node]:
+    """The cluster's nodes, ranges expanded, with measured facts in the place of stated ones."""
+    cluster, inventory = inputs.document.cluster, inputs.document.inventory or {}
+    if cluster is None and not inventory:
+        raise InvalidInput("no cluster: give a file with `cluster`")
+    nodes: dict[str, Node] = {}
+    for pattern, node in (cluster.nodes if cluster else {}).items():
+        for name in expand(pattern):
+            if name in nodes:
+                raise inputs.invalid(("cluster", "nodes", pattern), f"the node `{name}` is given twice")
+            nodes[name] = node
+    for name, facts in inventory.items():
+        if cluster is not None and name not in nodes:
+            raise inputs.invalid(("inventory", name), f"the cluster has no node `{name}`{nearest(name, list(nodes))}")
+        known = facts.model_dump(exclude_none=True, exclude={"power"})
+        nodes[name] = nodes.get(name, Node()).model_copy(update=known)
+    if not nodes:
+        raise inputs.invalid(("cluster", "nodes"), "the cluster has no nodes; at least one is needed")
+    return nodes
+
+
+def inventory_notes(inputs: Inputs) -> Iterator[str]:
+    cluster = inputs.document.cluster
+    stated = {name: node for pattern, node in cluster.nodes.items() for name in expand(pattern)} if cluster else {}
+    for name, facts in (inputs.document.inventory or {}).items():
+        for key, value in facts.model_dump(exclude_none=True, exclude={"power"}).items():
+            before = getattr(stated[name], key) if name in stated else None
+            if before is not None and before != value:
+                yield f"inventory: {name}.{key} {before} -> {value}"
+
+
+def slot_taken(inputs: Inputs, nodes: Mapping[str, Node], slots: Ints) -> Bools:
+    taken = np.arange(max(1, int(slots.max())))[None, :] >= slots[:, None]
+    for i, (name, node) in enumerate(nodes.items()):
+        for slot in node.taken.slots:
+            if slot >= slots[i]:
+                raise inputs.invalid(
+                    ("cluster", "nodes", name, "taken"), f"slot {slot} of `{name}` is taken, but it has slots 0 to {slots[i] - 1}"
+                )
+            taken[i, slot] = True
+    return taken
+
+
+def prices(catalog: Mapping[str, MachineType] | None, types: Sequence[str]) -> Floats:
+    return np.array([catalog[t].price if catalog and t in catalog else np.nan for t in types])
+
+
+def known(nodes: Mapping[str, Node], key: str, absent: float) -> Floats:
+    return np.array([absent if (value := getattr(node, key)) is None else value for node in nodes.values()], dtype=np.float64)

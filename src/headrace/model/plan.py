@@ -1,0 +1,113 @@
+"""Plans as files: self-contained, compact at scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import InvalidInput
+from headrace.model.arrays import Ints
+from headrace.model.document import SECTIONS, Document, PlanSection
+from headrace.model.problem import UNPLACED, Assignment, Problem
+
+COMPACT_ABOVE = 10_000  # tasks
+
+
+def assignment_section(problem: Problem, assignment: Assignment, *, compact: bool = False) -> dict[str, Any]:
+    """The plan's `assignment`, or above 10,000 tasks (or when asked) its compact `placement`."""
+    if compact or problem.task_count > COMPACT_ABOVE:
+        return {"placement": _runs(problem, assignment)}
+    placed = np.flatnonzero(assignment.node != UNPLACED)
+    named = [problem.task_name(int(t)) for t in placed]
+    nodes, workers = assignment.node[placed].tolist(), assignment.worker[placed].tolist()
+    return {
+        "assignment": {task: {"node": problem.nodes[n], "worker": w} for task, n, w in zip(named, nodes, workers, strict=True)}
+    }
+
+
+def _runs(problem: Problem, assignment: Assignment) -> dict[str, list[list[Any]]]:
+    """Consecutive tasks of a component in one worker, as [node, worker, first, last]."""
+    c, n, w = problem.component_of, assignment.node, assignment.worker
+    change = np.ones(len(c), dtype=bool)
+    change[1:] = (c[1:] != c[:-1]) | (n[1:] != n[:-1]) | (w[1:] != w[:-1])
+    start = np.flatnonzero(change)
+    end = np.append(start[1:], len(c))
+    placed = n[start] != UNPLACED
+    start, end = start[placed], end[placed]
+    offset = problem.first[c[start]]
+    placement: dict[str, list[list[Any]]] = {}
+    columns = (c[start], n[start], w[start], start - offset + 1, end - offset)
+    for component, node, worker, first, last in zip(*(column.tolist() for column in columns), strict=True):
+        placement.setdefault(problem.components[component], []).append([problem.nodes[node], worker, first, last])
+    return placement
+
+
+def made_from(document: Document) -> dict[str, Any]:
+    """The sections a plan was made from, so that its file stands alone."""
+    return document.model_dump(mode="json", by_alias=True, exclude_unset=True, include=set(SECTIONS))
+
+
+def assignment_of(problem: Problem, plan: PlanSection) -> Assignment:
+    """The assignment a plan file holds; it must place exactly this problem's tasks on this problem's nodes."""
+    node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
+    worker = np.full(problem.task_count, UNPLACED, dtype=np.int64)
+    nodes = {name: i for i, name in enumerate(problem.nodes)}
+    components = {name: i for i, name in enumerate(problem.components)}
+    if plan.placement is not None:
+        for name, runs in plan.placement.items():
+            tasks = problem.tasks_of(_known(components, name, "component", problem))
+            for where, slot, first, last in runs:
+                if not 1 <= first <= last <= tasks.stop - tasks.start:
+                    raise _other(f"it places {name}.{first} to {name}.{last}; `{name}` has tasks 1 to {tasks.stop - tasks.start}")
+                span = slice(tasks.start + first - 1, tasks.start + last)
+                if (node[span] != UNPLACED).any():
+                    raise InvalidInput(f"the plan places tasks between {name}.{first} and {name}.{last} twice")
+                node[span], worker[span] = _known(nodes, where, "node", problem), slot
+    for name, place in (plan.assignment or {}).items():
+        task = _task(problem, components, name)
+        if node[task] != UNPLACED:
+            raise InvalidInput(f"the plan places {name} twice")
+        node[task], worker[task] = _known(nodes, place.node, "node", problem), place.worker
+    _whole_topologies(problem, node)
+    return Assignment(node, worker)
+
+
+def _task(problem: Problem, components: dict[str, int], name: str) -> int:
+    if problem.bare:
+        return _known(components, name, "task", problem)
+    component, _, number = name.rpartition(".")
+    tasks = problem.tasks_of(_known(components, component, "component", problem))
+    if not number.isdigit() or not 1 <= int(number) <= tasks.stop - tasks.start:
+        raise _other(f"it places {name}; `{component}` has tasks 1 to {tasks.stop - tasks.start}")
+    return tasks.start + int(number) - 1
+
+
+def _known(index: dict[str, int], name: str, kind: str, problem: Problem) -> int:
+    if name in index:
+        return index[name]
+    place = "cluster" if kind == "node" else "topology" if len(problem.topologies) == 1 else "topologies"
+    raise _other(f"it names the {kind} `{name}`, which the {place} does not have")
+
+
+def _whole_topologies(problem: Problem, node: Ints) -> None:
+    """A topology may be absent from a plan as a whole (it was refused), a single task may not."""
+    owner = problem.topology[problem.component_of]
+    missing = node == UNPLACED
+    for g, name in enumerate(problem.topologies):
+        here = owner == g
+        lost = np.flatnonzero(missing & here)
+        if len(lost) and (len(lost) < here.sum() or len(problem.topologies) == 1):
+            raise _other(
+                f"it leaves out {len(lost)} of {int(here.sum())} tasks of `{name}`, first {problem.task_name(int(lost[0]))}"
+            )
+
+
+def _other(what: str) -> InvalidInput:
+    return InvalidInput(f"the plan is for another topology or cluster: {what}")
+
+
+def counts_section(problem: Problem, components: Sequence[int] | None = None) -> dict[str, int]:
+    """The plan's `tasks`: how many of each component."""
+    return {problem.components[c]: int(problem.tasks[c]) for c in (components or range(len(problem.tasks)))}

@@ -1,0 +1,49 @@
+"""What a tuple costs: CPU points of every component on every machine type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from headrace.model.arrays import Bools, Floats
+from headrace.model.components import Named
+from headrace.model.document import Cost
+from headrace.model.read import Inputs, nearest
+
+
+def profile_of(
+    inputs: Inputs, components: Sequence[Named], types: Sequence[str], rate: Floats, notes: list[str]
+) -> tuple[Bools, Floats, Floats]:
+    """Which components are profiled, and their points per type: by rate (whole component) and fixed (one task)."""
+    profile = inputs.document.profile or {}
+    names = [c.name for c in components]
+    for name in profile:
+        if name not in names:
+            raise inputs.invalid(("profile", name), f"there is no component `{name}`{nearest(name, names)}")
+    profiled = np.zeros(len(components), dtype=bool)
+    by_rate, fixed = np.zeros((len(components), len(types))), np.zeros((len(components), len(types)))
+    for i, c in enumerate(components):
+        costs = profile.get(c.name, {})
+        if not any(cost.cpu_ms is not None or cost.cpu_fixed for cost in costs.values()):
+            continue  # not profiled, or only thread points (LSA, MBA)
+        profiled[i] = True
+        if c.spec.cpu is not None:
+            notes.append(f"profile: {c.name}.cpu {c.spec.cpu:g} -> measured cost per tuple")
+        for y, machine in enumerate(types):
+            cost = costs.get(machine) or costs.get("*")
+            if cost is None:
+                had = ", ".join(f"`{t}`" for t in costs)
+                raise inputs.invalid(
+                    ("profile", c.name),
+                    f'has {had} but not machine type `{machine}`, which the cluster has; add it, or "*" for any type',
+                )
+            by_rate[i, y] = rate[i] * (cost.cpu_ms or 0.0) / 10  # eq. 5 of Nasiri et al.: points = rate * ms / 10 + fixed
+            fixed[i, y] = cost.cpu_fixed
+    return profiled, by_rate, fixed
+
+
+def costs_of(profile: Mapping[str, Mapping[str, Cost]], component: str, machine: str) -> Cost | None:
+    """The cost entry that counts for a component on a machine type."""
+    costs = profile.get(component, {})
+    return costs.get(machine) or costs.get("*")

@@ -1,0 +1,243 @@
+"""What flows between components: rates, streams and measured task pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headrace.model.arrays import Floats, Ints, totals
+from headrace.model.components import Named
+from headrace.model.document import MeasuredStream, Topology
+from headrace.model.flow import Amplifies, Flow, cyclic, rates
+from headrace.model.problem import Pairs, Stream
+from headrace.model.read import Inputs, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Flowing:
+    """Rates, streams and measured pairs of all topologies."""
+
+    rate: Floats
+    streams: tuple[Stream, ...]
+    pairs: Pairs
+    task_share: Floats | None
+
+    @staticmethod
+    def of(inputs: Inputs, topologies: Sequence[Topology], components: Sequence[Named], notes: list[str]) -> Flowing:
+        index = {c.name: i for i, c in enumerate(components)}
+        tasks = np.array([c.spec.tasks for c in components], dtype=np.int64)
+        streams = _streams(inputs, topologies, components, index)
+        gain = [_gain(topologies[components[s.source].topology], components[s.source], streams, s) for s in streams]
+        streams, gain, measured = _measured_streams(inputs, components, index, streams, gain, notes)
+        pairs = _pairs(inputs, components, index, tasks)
+        streams, measured, covered = _covered(streams, measured, pairs, tasks)
+        spout_rate = _spout_rates(inputs, components, notes)
+        flows = [
+            Flow(s.source, s.target, g, float(tasks[s.target]) if s.grouping == "all" else 1.0, m)
+            for s, g, m in zip(streams, gain, measured, strict=True)
+        ]
+        zipped = [i for i, c in enumerate(components) if c.spec.join == "zip"]
+        for c in sorted(cyclic(len(components), flows) & set(zipped)):
+            raise inputs.invalid((*components[c].path, "join"), "a component on a cycle cannot be zipped")
+        try:
+            rate, emitted = rates(spout_rate, flows, zipped)
+        except Amplifies as error:
+            loop = " -> ".join(components[c].name for c in (*error.loop, error.loop[0]))
+            path = components[error.loop[0]].path
+            message = f"the loop {loop} returns {error.factor:.3g} tuples for each one it is given, so its rate grows without end; it must return less than 1"
+            raise inputs.invalid(path, message) from None
+        streams = [replace(s, tuples_per_s=float(e)) for s, e in zip(streams, emitted, strict=True)]
+        share = _task_share(streams, covered, pairs, tasks)
+        derived = tuple(s for s, c in zip(streams, covered, strict=True) if not c)
+        return Flowing(rate, derived, pairs, share)
+
+
+def _streams(
+    inputs: Inputs, topologies: Sequence[Topology], components: Sequence[Named], index: Mapping[str, int]
+) -> list[Stream]:
+    streams: list[Stream] = []
+    for target, c in enumerate(components):
+        prefix = c.name.removesuffix(str(c.path[-1]))
+        siblings = [str(o.path[-1]) for o in components if o.topology == c.topology]
+        for name, entries in c.spec.inputs.items():
+            source = index.get(prefix + name)
+            if source is None or components[source].topology != c.topology:
+                where = topologies[c.topology].name
+                raise inputs.invalid((*c.path, "inputs", name), f"`{where}` has no component `{name}`{nearest(name, siblings)}")
+            known: set[str] = set()
+            for entry in entries:
+                if entry.stream in known:
+                    raise inputs.invalid((*c.path, "inputs", name), f"the stream `{entry.stream}` of `{name}` is given twice")
+                known.add(entry.stream)
+                size = components[source].spec.bytes
+                streams.append(
+                    Stream(
+                        source, target, entry.stream, entry.grouping, 0.0, np.nan if size is None else size, None, entry.fields
+                    )
+                )
+    return streams
+
+
+def _gain(topology: Topology, source: Named, streams: Sequence[Stream], stream: Stream) -> float:
+    """Tuples on a stream per tuple its source processes; a spout's rate is what it emits."""
+    emitted = 1.0 if source.spec.spout else source.spec.selectivity
+    if topology.fanout == "copy":
+        return emitted
+    return emitted / len({s.target for s in streams if s.source == stream.source})
+
+
+def _spout_rates(inputs: Inputs, components: Sequence[Named], notes: list[str]) -> Floats:
+    history = inputs.document.history or {}
+    rate = np.zeros(len(components))
+    names = [c.name for c in components if c.spec.spout]
+    for name in history:
+        if name not in names:
+            raise inputs.invalid(("history", name), f"there is no spout `{name}`{nearest(name, names)}")
+    for i, c in enumerate(components):
+        if not c.spec.spout:
+            continue
+        if history.get(c.name):
+            rate[i] = history[c.name][-1][1]
+            notes.append(f"history: {c.name}.rate {'absent' if c.spec.rate is None else format(c.spec.rate, 'g')} -> {rate[i]:g}")
+        elif c.spec.rate is None:
+            rate[i] = 1.0
+            notes.append(f"assumed: {c.name} emits 1 tuple/s, since it has no `rate`")
+        else:
+            rate[i] = c.spec.rate
+    return rate
+
+
+def _measured_streams(
+    inputs: Inputs,
+    components: Sequence[Named],
+    index: Mapping[str, int],
+    streams: list[Stream],
+    gain: list[float],
+    notes: list[str],
+) -> tuple[list[Stream], list[float], list[float | None]]:
+    """Streams with what was measured in the place of what the topology says."""
+    measured: list[float | None] = [None] * len(streams)
+    streams, gain = list(streams), list(gain)
+    for row, entry in enumerate(inputs.document.streams or ()):
+        matching = _matching(inputs, row, entry, components, index, streams)
+        for s in matching:
+            stream, label = streams[s], f"streams: {entry.source} -> {entry.target}"
+            q = components[stream.target].spec.tasks
+            if entry.bytes is not None:
+                if not np.isnan(stream.bytes) and stream.bytes != entry.bytes:
+                    notes.append(f"{label}: bytes {stream.bytes:g} -> {entry.bytes:g}")
+                stream = replace(stream, bytes=entry.bytes)
+            if entry.selectivity is not None:
+                if gain[s] != entry.selectivity:
+                    notes.append(f"{label}: selectivity {gain[s]:g} -> {entry.selectivity:g}")
+                gain[s] = entry.selectivity
+            if entry.tuples_per_s is not None:
+                notes.append(f"{label}: rate derived -> {entry.tuples_per_s:g} tuples/s")
+                measured[s] = entry.tuples_per_s
+            if entry.shares is not None and stream.grouping != "all":
+                if len(entry.shares) != q:
+                    raise inputs.invalid(
+                        ("streams", row, "shares"), f"has {len(entry.shares)} shares; `{entry.target}` has {q} tasks"
+                    )
+                if not sum(entry.shares) > 0:
+                    raise inputs.invalid(("streams", row, "shares"), "every share is 0; at least one must be more")
+                notes.append(f"{label}: shares {stream.grouping} -> measured")
+                stream = replace(stream, shares=np.array(entry.shares) / sum(entry.shares))
+            streams[s] = stream
+    return streams, gain, measured
+
+
+def _matching(
+    inputs: Inputs,
+    row: int,
+    entry: MeasuredStream,
+    components: Sequence[Named],
+    index: Mapping[str, int],
+    streams: Sequence[Stream],
+) -> list[int]:
+    for key, name in (("from", entry.source), ("to", entry.target)):
+        if name not in index:
+            raise inputs.invalid(("streams", row, key), f"there is no component `{name}`{nearest(name, list(index))}")
+    between = [s for s, t in enumerate(streams) if (t.source, t.target) == (index[entry.source], index[entry.target])]
+    matching = [s for s in between if entry.stream in (None, streams[s].name)]
+    if matching:
+        return matching
+    names = ", ".join(streams[s].name for s in between)
+    had = (
+        f"the streams between them are: {names}" if between else f"`{entry.target}` does not list `{entry.source}` in its inputs"
+    )
+    raise inputs.invalid(("streams", row), f"no stream {entry.stream or ''} from `{entry.source}` to `{entry.target}`; {had}")
+
+
+def _pairs(inputs: Inputs, components: Sequence[Named], index: Mapping[str, int], tasks: Ints) -> Pairs:
+    rows = inputs.document.traffic or ()
+    first = np.concatenate([[0], np.cumsum(tasks)])
+    numbers: dict[str, int] = {}
+    for row, entry in enumerate(rows):
+        for position, name in enumerate(entry[:2]):
+            if name not in numbers:
+                numbers[str(name)] = _task(inputs, (row, position), str(name), components, index, first)
+    source = np.array([numbers[row[0]] for row in rows], dtype=np.int64)
+    target = np.array([numbers[row[1]] for row in rows], dtype=np.int64)
+    tuples = np.array([row[2] for row in rows], dtype=np.float64)
+    data = np.array([row[3] if len(row) == 4 else np.nan for row in rows], dtype=np.float64)
+    return Pairs(source, target, tuples, data)
+
+
+def _task(
+    inputs: Inputs, place: tuple[int, int], name: str, components: Sequence[Named], index: Mapping[str, int], first: Ints
+) -> int:
+    path = ("traffic", *place)
+    if inputs.document.tasks is not None:
+        if name not in index:
+            raise inputs.invalid(path, f"there is no task `{name}`{nearest(name, list(index))}")
+        return index[name]
+    component, dot, number = name.rpartition(".")
+    if component not in index or not number.isdigit():
+        shown = component if dot else name
+        raise inputs.invalid(path, f"there is no task `{name}`; tasks are called component.N{nearest(shown, list(index))}")
+    count = components[index[component]].spec.tasks
+    if not 1 <= int(number) <= count:
+        raise inputs.invalid(path, f"there is no task `{name}`; `{component}` has tasks 1 to {count}")
+    return int(first[index[component]]) + int(number) - 1
+
+
+def _covered(
+    streams: list[Stream], measured: list[float | None], pairs: Pairs, tasks: Ints
+) -> tuple[list[Stream], list[float | None], list[bool]]:
+    """Streams whose task-level traffic was measured carry what their pairs add up to."""
+    owner = np.repeat(np.arange(len(tasks)), tasks)
+    total: dict[tuple[int, int], float] = {}
+    for a, b, t in zip(owner[pairs.source].tolist(), owner[pairs.target].tolist(), pairs.tuples_per_s.tolist(), strict=True):
+        total[a, b] = total.get((a, b), 0.0) + t
+    covered = [(s.source, s.target) in total for s in streams]
+    amount = list(measured)
+    seen: set[tuple[int, int]] = set()
+    for i, stream in enumerate(streams):
+        edge = (stream.source, stream.target)
+        if covered[i]:
+            # Pairs do not tell streams apart: the first stream between two components carries them all.
+            copies = float(tasks[stream.target]) if stream.grouping == "all" else 1.0
+            amount[i] = 0.0 if edge in seen else total[edge] / copies
+            seen.add(edge)
+    return streams, amount, covered
+
+
+def _task_share(streams: Sequence[Stream], covered: Sequence[bool], pairs: Pairs, tasks: Ints) -> Floats | None:
+    """The part of its component's input each task receives; None if every component's tasks receive the same."""
+    if all(s.even for s in streams) and not len(pairs):
+        return None
+    first = np.concatenate([[0], np.cumsum(tasks)])
+    received = totals(pairs.target, pairs.tuples_per_s, int(first[-1]))
+    for stream, measured in zip(streams, covered, strict=True):
+        if not measured:
+            q = int(tasks[stream.target])
+            received[first[stream.target] : first[stream.target + 1]] += stream.tuples_per_s * stream.received(q)
+    share = np.repeat(1.0 / tasks, tasks)
+    for c in range(len(tasks)):
+        here = received[first[c] : first[c + 1]]
+        if here.sum() > 0:
+            share[first[c] : first[c + 1]] = here / here.sum()
+    return share

@@ -1,0 +1,52 @@
+"""A3-Storm: group executors by traffic, fill the most powerful nodes first.
+
+Source    A. Muhammad, PhD thesis 2023, section 3.3, algorithms 4-6, eq. 3.1-3.2, tables 3.5-3.6.
+Maturity  faithful
+Guards    slots are never overcommitted; CPU, memory and bandwidth may be (the paper does not look at them).
+Differs   affinity is measured to the seed pair, the one reading that satisfies both worked examples (option affinity=group gives the
+          prose's reading); each pair is visited once; a group stops growing when nothing connected is left; slots are ranked by the
+          traffic inside them (option slot_traffic=incident counts all traffic of their executors).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from headrace.model.arrays import Ints
+from headrace.model.problem import Assignment, Pairs, Problem
+from headrace.place.grouping import Affinity, by_traffic, group_by_pairs
+from headrace.place.node_power import by_power, computation_power
+from headrace.place.slot_filling import SlotTraffic, fill_nodes, slots_by_traffic
+from headrace.place.topologies import each_topology
+
+
+@each_topology
+def a3_storm(
+    problem: Problem,
+    *,
+    alpha: float = 0.8,
+    affinity: Affinity = "seed_pair",
+    slot_traffic: Literal["internal", "incident"] = "internal",
+) -> Assignment:
+    """Algorithm 4: executors to slots by traffic, then slots to nodes by computation power."""
+    pairs = problem.task_pairs()
+    slot_of = map_executors_to_slots(problem, pairs, problem.worker_count(0), affinity)
+    return map_slots_to_nodes(problem, pairs, slot_of, alpha, slot_traffic)
+
+
+def map_executors_to_slots(problem: Problem, pairs: Pairs, workers: int, affinity: Affinity) -> Ints:
+    """Algorithm 5: the slot of each executor, [T]."""
+    executors = problem.task_count
+    if workers == 1:
+        return np.zeros(executors, dtype=np.int64)
+    if workers >= executors:
+        return np.arange(executors)
+    return group_by_pairs(by_traffic(pairs), executors, workers, affinity)
+
+
+def map_slots_to_nodes(problem: Problem, pairs: Pairs, slot_of: Ints, alpha: float, slot_traffic: SlotTraffic) -> Assignment:
+    """Algorithm 6: the busiest slot to the most powerful node, node after node."""
+    ranked = slots_by_traffic(pairs, slot_of, slot_traffic)
+    return fill_nodes(problem, slot_of, ranked, by_power(problem, computation_power(problem, alpha)))

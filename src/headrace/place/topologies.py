@@ -1,0 +1,58 @@
+"""Several topologies on one cluster, for schedulers that know one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+import numpy as np
+
+from headrace.errors import HeadraceError, Infeasible, Unsupported
+from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
+
+Options = ParamSpec("Options")
+Scheduler = Callable[Concatenate[Problem, Options], Assignment]
+
+
+def each_topology(scheduler: Scheduler[Options]) -> Scheduler[Options]:
+    """Place topologies one after another, by priority, each on what the earlier ones leave.
+
+    A topology that is refused does not stop the others; if all are refused, so is the problem.
+    """
+
+    @wraps(scheduler)
+    def place(problem: Problem, *args: Options.args, **options: Options.kwargs) -> Assignment:
+        if len(problem.topologies) == 1:
+            return scheduler(problem, *args, **options)
+        node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
+        worker = np.full(problem.task_count, UNPLACED, dtype=np.int64)
+        taken, slot_taken = problem.taken.copy(), problem.slot_taken.copy()
+        refused: dict[str, HeadraceError] = {}
+        owner = problem.topology[problem.component_of]
+        for g in np.argsort(problem.priority, kind="stable").tolist():
+            alone = problem.only(g, taken.copy(), slot_taken.copy())
+            try:
+                placed = scheduler(alone, *args, **options)
+            except (Infeasible, Unsupported) as error:
+                refused[problem.topologies[g]] = error
+                continue
+            node[owner == g], worker[owner == g] = placed.node, placed.worker
+            taken += used(alone, placed)
+            slot_taken[placed.node, placed.worker] = True
+        if len(refused) == len(problem.topologies):
+            raise next(iter(refused.values()))
+        return Assignment(node, worker, refused)
+
+    return place
+
+
+def used(problem: Problem, assignment: Assignment) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """What an assignment takes on each node, [N, K]."""
+    demand = problem.demand[problem.component_of]
+    machine = problem.node_type[assignment.node]
+    c = problem.component_of
+    demand[:, CPU] += problem.cpu_fixed[c, machine] + problem.cpu_rate[c, machine] * problem.share
+    total = np.zeros((len(problem.nodes), len(problem.resources)))
+    np.add.at(total, assignment.node, demand)
+    return total

@@ -1,0 +1,55 @@
+"""What the search and exact kernels get: classes of interchangeable tasks, their traffic, and the room on each node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instance:
+    """Place `count[c]` tasks of every class on nodes so that little traffic crosses between nodes.
+
+    C classes, N nodes, Y machine types, K resources, E edges, G groups (topologies).
+    A solution is an integer matrix x[C, N] of how many tasks of a class stand on a node.
+    """
+
+    count: Ints  # [C]      tasks of each class
+    edge_a: Ints  # [E]     class pair (a <= b), each pair once
+    edge_b: Ints  # [E]
+    edge_weight: Floats  # [E]    tuples/s, both directions, between ONE task of a and ONE (other) task of b
+    demand: Floats  # [Y, C, K]  what one task of a class takes on a machine of a type
+    node_type: Ints  # [N]
+    capacity: Floats  # [N, K]   what is free on a node; may be inf
+    allowed: Bools  # [C, N]     False where a class is not permitted (pins)
+    apart: Bools  # [C]          no two tasks of this class on one node
+    group: Ints  # [C]           topology of a class; a slot holds one topology
+    slots: Ints  # [N]           free slots; a topology present on a node takes at least one of them
+    heap: Floats  # [G]          memory one slot of the topology may hold; inf where it does not matter
+    memory: Floats  # [C]        memory of one task, counted against `heap`
+
+    @property
+    def total_weight(self) -> float:
+        """All traffic between tasks: the cost of a plan that keeps no two communicating tasks together."""
+        a, b = self.edge_a, self.edge_b
+        pairs = np.where(a == b, self.count[a] * (self.count[a] - 1) / 2, self.count[a] * self.count[b])
+        return float((self.edge_weight * pairs).sum())
+
+    def kept(self, x: Ints) -> float:
+        """Traffic that stays inside nodes under the counts x[C, N]; the rest of `total_weight` crosses."""
+        if not len(self.edge_a):
+            return 0.0
+        together = np.einsum("en,en->e", x[self.edge_a].astype(np.float64), x[self.edge_b].astype(np.float64))
+        same = self.edge_a == self.edge_b
+        together[same] = (together[same] - x[self.edge_a[same]].sum(axis=1)) / 2
+        return float((self.edge_weight * together).sum())
+
+    def crossing(self, x: Ints) -> float:
+        """Inter-node traffic of the counts x[C, N]."""
+        return self.total_weight - self.kept(x)

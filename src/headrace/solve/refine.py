@@ -1,0 +1,353 @@
+"""Annealing over (class, node) counts: chunks move, chunks swap, connected pieces of a node move or swap as a whole.
+
+One step is one proposal. Its gain comes from `State.pull` in constant time; only an accepted step pays for updates, and those grow
+with the class's neighbours. Steps, not seconds, are counted, so a run is the same wherever it runs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.solve.fit import NONE, ONE, ZERO, State, Terms, kernel, overload_after, put, room
+from headrace.solve.instance import Bools, Floats, Ints
+
+# Where `Run.tally` keeps what.
+COST, BEST_COST, BEST_NODES = 0, 1, 2
+SAMPLE = 3  # sum of the costs of refused worsening proposals, and their number: sets the first temperature
+SAMPLED = 4
+
+
+class Run(NamedTuple):
+    """What a search carries from one slice of steps to the next."""
+
+    tally: Floats
+    rng: NDArray[np.uint64]  # [1]
+    log: Ints  # [L, 4]    accepted moves (class, from, to, tasks) since the best plan
+    best: Ints  # [N, C]
+    piece: Ints  # [2, C]  scratch: classes of a piece that moves as a whole, and their tasks
+    piece_tasks: Ints  # [2, C]
+    seen: Bools  # [C]
+
+
+def new_run(terms: Terms, seed: int, slice_steps: int) -> Run:
+    """A run that has not seen any plan."""
+    nodes, classes = terms.allowed.shape
+    tally = np.zeros(8)
+    tally[BEST_COST] = np.inf
+    tally[BEST_NODES] = np.inf
+    return Run(
+        tally=tally,
+        rng=np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567) % 2**64], np.uint64),
+        log=np.zeros((2 * slice_steps + 4 * classes + 16, 4), np.int64),
+        best=np.zeros((nodes, classes), np.int64),
+        piece=np.zeros((2, classes), np.int64),
+        piece_tasks=np.zeros((2, classes), np.int64),
+        seen=np.zeros(classes, np.bool_),
+    )
+
+
+@kernel
+def random_share(rng: NDArray[np.uint64]) -> float:
+    """The next number in [0, 1) of a splitmix64 stream."""
+    rng[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = rng[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return float(z >> np.uint64(11)) / 9007199254740992.0
+
+
+@kernel
+def pick(rng: NDArray[np.uint64], n: int) -> int:
+    """A number in 0..n-1."""
+    return int(random_share(rng) * n)
+
+
+@kernel
+def weight_between(terms: Terms, c: int, d: int) -> float:
+    """Traffic between one task of class c and one of class d (another class)."""
+    low, high = terms.start[c], terms.start[c + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if terms.other[middle] < d:
+            low = middle + 1
+        else:
+            high = middle
+    if low < terms.start[c + 1] and terms.other[low] == d:
+        return terms.weight[low]
+    return 0.0
+
+
+@kernel
+def move_change(terms: Terms, state: State, c: int, n: int, m: int, k: int) -> float:
+    """Change of cost if k tasks of class c go from node n to node m."""
+    change = k * (state.pull[n, c] - state.pull[m, c]) - terms.own[c] * k * k
+    if terms.moving:
+        x, was = state.x, terms.current
+        change += terms.move_cost[c] * (
+            max(0, x[n, c] - k - was[n, c])
+            - max(0, x[n, c] - was[n, c])
+            + max(0, x[m, c] + k - was[m, c])
+            - max(0, x[m, c] - was[m, c])
+        )
+    return change
+
+
+@kernel
+def chunk_of(rng: NDArray[np.uint64], have: int) -> int:
+    """How many of `have` tasks to touch: all of them half of the time, else a power of two."""
+    if have == 1 or random_share(rng) < 0.5:
+        return have
+    k = 1
+    while k * 2 < have and random_share(rng) < 0.7:
+        k *= 2
+    return k
+
+
+@kernel
+def gather(terms: Terms, state: State, run: Run, side: int, n: int, c: int, whole: bool) -> int:
+    """List the classes on node n that hang together with c there (all of them if `whole`); gives how many."""
+    classes, tasks, seen = run.piece[side], run.piece_tasks[side], run.seen
+    found = 0
+    if whole:
+        for i in range(state.contents[n]):
+            classes[found] = state.content[n, i]
+            found += 1
+    else:
+        classes[0] = c
+        seen[c] = True
+        found = 1
+        at = 0
+        while at < found:
+            e = classes[at]
+            at += 1
+            for i in range(terms.start[e], terms.start[e + 1]):
+                f = terms.other[i]
+                if not seen[f] and state.x[n, f] > 0:
+                    seen[f] = True
+                    classes[found] = f
+                    found += 1
+        for i in range(found):
+            seen[classes[i]] = False
+    for i in range(found):
+        tasks[i] = state.x[n, classes[i]]
+    return found
+
+
+@kernel
+def piece_may_go(terms: Terms, state: State, run: Run, side: int, found: int, m: int) -> bool:
+    """Whether pins and `apart` let a piece go to node m; a twin that would leave m at the same time still counts."""
+    for i in range(found):
+        c = run.piece[side, i]
+        if not terms.allowed[m, c] or (terms.apart[c] and state.x[m, c] > 0):
+            return False
+    return True
+
+
+@kernel
+def shift_piece(terms: Terms, state: State, run: Run, side: int, found: int, n: int, m: int) -> float:
+    """Move a gathered piece from node n to node m; gives the change of cost."""
+    change = 0.0
+    for i in range(found):
+        c, k = run.piece[side, i], run.piece_tasks[side, i]
+        change += put(terms, state, c, n, -k)
+        change += put(terms, state, c, m, k)
+    return change
+
+
+@kernel
+def piece_overload(terms: Terms, state: State, run: Run, out: int, outs: int, into: int, intos: int, n: int) -> bool:
+    """Whether node n's resources would burst if one gathered piece left it and the other came."""
+    y = terms.node_type[n]
+    for r in range(terms.unit.shape[0]):
+        used = state.used[n, r]
+        for i in range(outs):
+            used -= run.piece_tasks[out, i] * terms.demand[y, run.piece[out, i], r]
+        for i in range(intos):
+            used += run.piece_tasks[into, i] * terms.demand[y, run.piece[into, i], r]
+        if used > terms.limit[n, r]:
+            return True
+    return False
+
+
+@kernel
+def anneal(
+    terms: Terms,
+    state: State,
+    run: Run,
+    steps: int,
+    hot: float,
+    cold: float,
+    done: float,
+    share: float,
+    over_price: float,
+) -> int:
+    """Propose `steps` changes; temperature falls from `hot` towards `cold` as done..done+share of the run passes.
+
+    `over_price` 0 never lets a node's overload grow; above 0 overload is allowed at that price, and the call ends
+    as soon as nothing is overloaded. Gives the steps made. The best feasible plan ends up in `run.best`.
+    """
+    nodes, classes = state.x.shape
+    tally, rng, log = run.tally, run.rng, run.log
+    hard = over_price == 0.0
+    logged = 0
+    improved = False
+    busy = 0
+    bursting = 0
+    for n in range(nodes):
+        if state.tasks[n] > 0:
+            busy += 1
+        if state.over[n] > 0.0:
+            bursting += 1
+    cost = tally[COST]
+    heat = 0.0
+    made = steps
+    for step in range(steps + 1):
+        rank = cost + terms.node_rank * busy
+        if bursting == 0 and (
+            rank < tally[BEST_COST] - terms.tie or (rank <= tally[BEST_COST] + terms.tie and busy < tally[BEST_NODES])
+        ):
+            tally[BEST_COST] = rank
+            tally[BEST_NODES] = busy
+            improved = True
+            logged = 0
+        if step == steps or (bursting == 0 and not hard) or logged + 2 * classes + 2 >= log.shape[0]:
+            made = step
+            break
+        if step % 128 == 0:
+            passed = done + share * step / steps
+            heat = 0.0 if hot == 0.0 else hot * (cold / hot) ** passed
+        c = pick(rng, classes)
+        if state.holders[c] == 0:
+            continue
+        n = state.holder[c, pick(rng, state.holders[c])]
+        degree = terms.start[c + 1] - terms.start[c]
+        if degree > 0 and random_share(rng) < 0.7:
+            b = terms.other[terms.start[c] + pick(rng, degree)]
+            if state.holders[b] == 0:
+                continue
+            m = state.holder[b, pick(rng, state.holders[b])]
+        else:
+            m = pick(rng, nodes)
+        if m == n or not terms.allowed[m, c]:
+            continue
+        most = -heat * np.log(1.0 - random_share(rng)) if heat > 0.0 else 0.0  # the worst change that is still accepted
+        kind = random_share(rng)
+        was_bursting = (1 if state.over[n] > 0.0 else 0) + (1 if state.over[m] > 0.0 else 0)
+        was_busy = (1 if state.tasks[n] > 0 else 0) + (1 if state.tasks[m] > 0 else 0)
+        over = state.over[n] + state.over[m]
+
+        if kind < 0.05:  # a connected piece, or all of a node; perhaps against a piece of the other node
+            outs = gather(terms, state, run, ZERO, n, c, kind < 0.01)
+            backs = ZERO
+            if state.contents[m] > 0 and random_share(rng) < 0.6:
+                backs = gather(terms, state, run, ONE, m, state.content[m, pick(rng, state.contents[m])], kind < 0.01)
+            if not piece_may_go(terms, state, run, ZERO, outs, m) or not piece_may_go(terms, state, run, ONE, backs, n):
+                continue
+            if hard and (
+                piece_overload(terms, state, run, ONE, backs, ZERO, outs, m) or piece_overload(terms, state, run, ZERO, outs, ONE, backs, n)
+            ):
+                continue
+            change = shift_piece(terms, state, run, ZERO, outs, n, m)
+            change += shift_piece(terms, state, run, ONE, backs, m, n)
+            now_busy = (1 if state.tasks[n] > 0 else 0) + (1 if state.tasks[m] > 0 else 0)
+            now_over = state.over[n] + state.over[m]
+            price = change + terms.node_price * (now_busy - was_busy) + over_price * (now_over - over)
+            if price > most or (hard and now_over > over):
+                shift_piece(terms, state, run, ONE, backs, n, m)
+                shift_piece(terms, state, run, ZERO, outs, m, n)
+                continue
+            for i in range(outs):
+                log[logged, 0], log[logged, 1], log[logged, 2], log[logged, 3] = run.piece[0, i], n, m, run.piece_tasks[0, i]
+                logged += 1
+            for i in range(backs):
+                log[logged, 0], log[logged, 1], log[logged, 2], log[logged, 3] = run.piece[1, i], m, n, run.piece_tasks[1, i]
+                logged += 1
+            cost += change
+            busy += now_busy - was_busy
+            bursting += (1 if state.over[n] > 0.0 else 0) + (1 if state.over[m] > 0.0 else 0) - was_bursting
+            continue
+
+        k = chunk_of(rng, state.x[n, c])
+        if terms.apart[c] and state.x[m, c] > 0:
+            continue
+        fits = room(terms, state, c, m, k) if hard else k
+        d = NONE
+        k2 = ZERO
+        if kind > 0.5 or fits == 0:  # swap against a chunk of another class
+            if state.contents[m] == 0:
+                continue
+            d = state.content[m, pick(rng, state.contents[m])]
+            if d == c or not terms.allowed[n, d] or (terms.apart[d] and state.x[n, d] > 0):
+                continue
+            k2 = chunk_of(rng, state.x[m, d])
+            if hard and state.x[m, d] > 1 and random_share(rng) < 0.75:
+                k2 = 1  # just as many as must make way
+            if hard:
+                ym = terms.node_type[m]
+                yn = terms.node_type[n]
+                fit = True
+                for r in range(terms.unit.shape[0]):
+                    beyond = state.used[m, r] + k * terms.demand[ym, c, r] - terms.limit[m, r]
+                    if beyond > k2 * terms.demand[ym, d, r]:
+                        if terms.demand[ym, d, r] <= 0.0:
+                            fit = False
+                            break
+                        k2 = int(np.ceil(beyond / terms.demand[ym, d, r]))
+                if not fit or k2 > state.x[m, d]:
+                    continue
+                for r in range(terms.unit.shape[0]):
+                    if (
+                        state.used[n, r] - k * terms.demand[yn, c, r] + k2 * terms.demand[yn, d, r] > terms.limit[n, r]
+                        and k2 * terms.demand[yn, d, r] > k * terms.demand[yn, c, r]
+                    ):
+                        fit = False
+                        break
+                if not fit:
+                    continue
+            change = move_change(terms, state, c, n, m, k) + move_change(terms, state, d, m, n, k2)
+            change += 2.0 * k * k2 * weight_between(terms, c, d)
+        else:
+            k = fits
+            change = move_change(terms, state, c, n, m, k)
+        left = state.tasks[n] - k + k2
+        came = state.tasks[m] + k - k2
+        now_busy = (1 if left > 0 else 0) + (1 if came > 0 else 0)
+        price = change + terms.node_price * (now_busy - was_busy)
+        if hard and price > most:
+            if heat == 0.0 and change > 0.0:
+                tally[SAMPLE] += change
+                tally[SAMPLED] += 1.0
+            continue
+        if not hard or terms.slotted:
+            e = max(d, ZERO)
+            now_over = overload_after(terms, state, n, c, -k, e, k2) + overload_after(terms, state, m, c, k, e, -k2)
+            if hard:
+                if now_over > over:
+                    continue
+            elif price + over_price * (now_over - over) > most:
+                continue
+        put(terms, state, c, n, -k)
+        if k2 > 0:
+            put(terms, state, d, m, -k2)
+            put(terms, state, d, n, k2)
+            log[logged, 0], log[logged, 1], log[logged, 2], log[logged, 3] = d, m, n, k2
+            logged += 1
+        put(terms, state, c, m, k)
+        log[logged, 0], log[logged, 1], log[logged, 2], log[logged, 3] = c, n, m, k
+        logged += 1
+        cost += change
+        busy += now_busy - was_busy
+        bursting += (1 if state.over[n] > 0.0 else 0) + (1 if state.over[m] > 0.0 else 0) - was_bursting
+    tally[COST] = cost
+    if improved:
+        for n in range(nodes):  # element by element: numba takes seconds to compile an array assignment
+            for c in range(classes):
+                run.best[n, c] = state.x[n, c]
+        for i in range(logged - 1, -1, -1):
+            run.best[log[i, 2], log[i, 0]] -= log[i, 3]
+            run.best[log[i, 1], log[i, 0]] += log[i, 3]
+    return made

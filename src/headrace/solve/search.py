@@ -1,0 +1,288 @@
+"""Anytime search for a plan with little crossing traffic, on counts of tasks per class and node.
+
+The work grows with classes x nodes, not with tasks. Several constructions (`construct`) are repaired where they overload a node and
+then annealed (`refine`) for a number of steps that follows from the problem's size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from headrace.solve.construct import (
+    BY_TRAFFIC,
+    ROOMIEST,
+    TIGHTEST,
+    Bench,
+    Recipe,
+    build,
+    new_bench,
+    nodes_descending,
+    settle,
+    sizes_descending,
+)
+from headrace.solve.fit import State, Terms, empty_state, feasible, load_state, terms_of
+from headrace.solve.refine import BEST_COST, BEST_NODES, COST, SAMPLE, SAMPLED, Run, anneal, new_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from headrace.solve.instance import Floats, Instance, Ints
+
+SLICE_STEPS = 50_000  # between two looks at the clock: some 20 ms
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The best plan of a search."""
+
+    x: Ints  # [C, N] tasks of a class on a node
+    crossing: float  # inter-node tuples/s
+    moving: float  # cost of the moves away from the current plan, in tuples/s; 0 without one
+    nodes_used: int
+    steps: int  # proposals made
+    stopped: Literal["done", "deadline"]
+
+
+class OutOfTime(Exception):  # noqa: N818  it is a signal inside this file, not an error
+    """The deadline passed between two slices."""
+
+
+@dataclass(slots=True, eq=False)
+class Search:
+    """A search under way: scratch arrays, the best plan so far, and the clock."""
+
+    instance: Instance
+    terms: Terms
+    state: State
+    run: Run
+    bench: Bench
+    rng: np.random.Generator
+    deadline: Callable[[], bool] | None
+    made: int = 0
+
+    @property
+    def found(self) -> bool:
+        """Whether any feasible plan is known."""
+        return bool(np.isfinite(self.run.tally[BEST_COST]))
+
+    def load(self, rows: Ints) -> None:
+        """Continue from the counts rows[N, C]."""
+        self.run.tally[COST] = load_state(self.terms, self.state, rows)
+
+    def check_clock(self) -> None:
+        """Stop here if the deadline has passed."""
+        if self.deadline is not None and self.deadline():
+            raise OutOfTime
+
+    def steps(self, steps: int, hot: float = 0.0, cold: float = 0.0, over_price: float = 0.0) -> None:
+        """Anneal the loaded plan; with an `over_price`, only until nothing is overloaded."""
+        done = 0
+        while done < steps:
+            part = min(SLICE_STEPS, steps - done)
+            made = anneal(self.terms, self.state, self.run, part, hot, cold, done / steps, part / steps, over_price)
+            done += max(made, 1)
+            self.made += made
+            self.check_clock()
+            if over_price and not self.state.over.any():
+                return
+
+
+def least_crossing_search(
+    instance: Instance,
+    *,
+    starts: Sequence[Ints] = (),
+    current: Ints | None = None,
+    move_cost: Floats | None = None,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
+    seed: int = 0,
+    prefer: str = "traffic",
+) -> Found | None:
+    """Counts x[C, N] with little crossing traffic (plus moving cost, if there is a `current` plan), or None if none was found.
+
+    `prefer` "traffic": least traffic, then fewest nodes; "nodes": fewest nodes, then least traffic. Never worse than the best feasible
+    one of `starts`. The same arguments give the same counts unless `deadline()` turns true, which `Found.stopped` then says.
+    """
+    if prefer not in ("traffic", "nodes"):
+        raise ValueError(f"prefer {prefer!r} is neither traffic nor nodes")
+    if hopeless(instance):
+        return None
+    terms = terms_of(instance, current, move_cost, prefer)
+    budget = default_steps(instance) if steps is None else steps
+    search = Search(
+        instance,
+        terms,
+        empty_state(terms),
+        new_run(terms, seed, SLICE_STEPS),
+        new_bench(terms),
+        np.random.default_rng(seed),
+        deadline,
+    )
+    stopped: Literal["done", "deadline"] = "done"
+    try:
+        run_search(search, [*starts, *([current] if current is not None else [])], budget, prefer)
+    except OutOfTime:
+        stopped = "deadline"
+    if not search.found:
+        return None
+    x = np.ascontiguousarray(search.run.best.T)
+    moving = 0.0
+    if current is not None and move_cost is not None:
+        moving = float((move_cost * np.maximum(x - current, 0).sum(axis=1)).sum())
+    return Found(x, instance.crossing(x), moving, int((x.sum(axis=0) > 0).sum()), search.made, stopped)
+
+
+def hopeless(instance: Instance) -> bool:
+    """Whether no plan can exist for a plain reason: a task fits nowhere, or all nodes together are too small."""
+    demand = instance.demand[instance.node_type]  # [N, C, K]
+    limit = np.maximum(instance.capacity, 0.0) * (1 + 1e-9)
+    fits = (demand <= limit[:, None, :]).all(axis=2).T & instance.allowed
+    fits &= (instance.memory <= instance.heap[instance.group] * (1 + 1e-9))[:, None] & (instance.slots > 0)[None, :]
+    wanted = instance.count > 0
+    places = np.where(instance.apart, fits.sum(axis=1), np.where(fits.any(axis=1), instance.count, 0))
+    if (places < instance.count)[wanted].any():
+        return True
+    least = np.where(fits[:, :, None], demand.transpose(1, 0, 2), np.inf).min(axis=1)  # [C, K]
+    return bool((least[wanted].T @ instance.count[wanted] > limit.sum(axis=0) * (1 + 1e-9)).any())
+
+
+def default_steps(instance: Instance) -> int:
+    """Proposals for a problem of this size: small ones well under a second, a thousand nodes about two."""
+    classes, nodes = instance.allowed.shape
+    return int(np.clip(400 * classes * nodes, 100_000, 1_500_000))
+
+
+def run_search(search: Search, starts: Sequence[Ints], budget: int, prefer: str) -> None:
+    """Starts, constructions, annealing; the best plan is in `search.run`."""
+    for x in starts:
+        take_start(search, x)
+    first = 0 if search.found else 1
+    for number in range(first, first + constructions(search.terms)):
+        construct_plan(search, number, budget)
+    attempt = 0
+    while not search.found and attempt < 40:
+        attempt += 1
+        construct_plan(search, 100 + attempt, budget)
+    if not search.found:
+        return
+    if prefer == "nodes":
+        drop_nodes(search, budget)
+    improve(search, budget)
+
+
+def constructions(terms: Terms) -> int:
+    """How many first plans to build."""
+    nodes, classes = terms.allowed.shape
+    return int(np.clip(400_000 // (nodes * classes), 2, 8))
+
+
+def take_start(search: Search, x: Ints) -> None:
+    """Remember a given plan if it is feasible; otherwise repair it."""
+    rows = np.ascontiguousarray(x.T, dtype=np.int64)
+    if feasible(search.instance, x):
+        search.load(rows)
+        search.steps(0)
+        anneal(search.terms, search.state, search.run, 0, 0.0, 0.0, 0.0, 1.0, 0.0)
+        return
+    rows = np.where(search.terms.allowed, np.maximum(rows, 0), 0)
+    rows = np.where(search.terms.apart[None, :], np.minimum(rows, 1), rows)
+    surplus = np.maximum(np.cumsum(rows, axis=0) - search.terms.count[None, :], 0)
+    rows = np.maximum(rows - surplus, 0)
+    search.load(rows)
+    search.bench.left[:] = search.terms.count - rows.sum(axis=0)
+    finish(search, Recipe(0.0, 0.0, 1, False, BY_TRAFFIC, False), 200_000)
+
+
+RECIPES = (
+    Recipe(cut_weight=0.5, noise=0.0, tries=24, partial=False, manner=BY_TRAFFIC, grown=True),
+    Recipe(cut_weight=0.0, noise=0.0, tries=24, partial=True, manner=BY_TRAFFIC, grown=True),
+    Recipe(cut_weight=0.2, noise=0.2, tries=12, partial=False, manner=BY_TRAFFIC, grown=True),
+    Recipe(cut_weight=1.0, noise=0.2, tries=12, partial=True, manner=TIGHTEST, grown=True),
+    Recipe(cut_weight=0.0, noise=0.0, tries=1, partial=False, manner=TIGHTEST, grown=False),
+    Recipe(cut_weight=0.0, noise=0.0, tries=1, partial=False, manner=ROOMIEST, grown=False),
+)
+
+
+def construct_plan(search: Search, number: int, budget: int) -> None:
+    """Build the number-th first plan, repair it if it overloads nodes, and remember it."""
+    recipe = RECIPES[number % len(RECIPES)] if number < 100 else RECIPES[-1 - number % 4]
+    search.load(np.zeros_like(search.state.x))
+    search.bench.left[:] = search.terms.count
+    finish(search, recipe, max(budget // 4, 50_000), 0.0 if number < len(RECIPES) else 0.3)
+
+
+def finish(search: Search, recipe: Recipe, repair_steps: int, noise: float = 0.0) -> None:
+    """Place what is missing in the loaded plan, repair overloads, and remember the plan if it is feasible then."""
+    nodes_in_order = nodes_descending(search.terms, search.rng, noise)
+    classes_in_order = sizes_descending(search.terms, search.rng, noise)
+    build(search.terms, search.state, search.bench, recipe, nodes_in_order, classes_in_order, search.run.rng)
+    if search.bench.left.any():
+        return
+    search.load(search.state.x.copy())
+    repair(search, repair_steps)
+    if not search.state.over.any():
+        search.load(search.state.x.copy())
+        search.steps(1)
+
+
+def repair(search: Search, steps: int) -> None:
+    """Anneal overloads away; traffic only breaks ties."""
+    if not search.state.over.any():
+        return
+    terms = search.terms
+    task = float((terms.demand.mean(axis=0) @ terms.unit).mean()) + 1e-9  # overload that an average task makes
+    price = (1.0 + 10 * search.instance.total_weight) / task
+    search.terms = terms._replace(node_price=0.0)
+    try:
+        search.steps(steps, hot=price * task, cold=price * task * 0.005, over_price=price)
+    finally:
+        search.terms = terms
+
+
+def drop_nodes(search: Search, budget: int) -> None:
+    """Empty one node after the other as long as the rest can take its tasks."""
+    terms = search.terms
+    while True:
+        rows = search.run.best.copy()
+        busy = np.nonzero(rows.sum(axis=1))[0]
+        filled = (rows[busy] * terms.size[terms.node_type[busy]]).sum(axis=1)
+        before = search.run.tally[BEST_NODES]
+        for n in busy[np.argsort(filled, kind="stable")][:6]:
+            closed = terms.allowed.copy()
+            closed[rows.sum(axis=1) == 0] = False
+            closed[n] = False
+            search.terms = terms._replace(allowed=closed)
+            try:
+                kept = rows.copy()
+                kept[n] = 0
+                search.load(kept)
+                search.bench.left[:] = terms.count - kept.sum(axis=0)
+                finish(search, RECIPES[4], max(budget // 20, 20_000))
+            finally:
+                search.terms = terms
+            if search.run.tally[BEST_NODES] < before:
+                break
+        else:
+            return
+
+
+def improve(search: Search, budget: int) -> None:
+    """Anneal in rounds, each from the best plan so far."""
+    rounds = 6
+    each = max(1, budget // rounds)
+    tally = search.run.tally
+    search.load(search.run.best.copy())
+    tally[SAMPLE] = tally[SAMPLED] = 0.0
+    search.steps(min(20_000, each))
+    scale = tally[SAMPLE] / max(tally[SAMPLED], 1.0)
+    for number in range(rounds):
+        search.load(search.run.best.copy())
+        hot = scale * (1.0 if number % 2 == 0 else 0.3)
+        search.steps(each - each // 8, hot, scale * 0.01)
+        search.steps(each // 8)
+
+
+__all__ = ["Found", "least_crossing_search", "settle"]

@@ -1,0 +1,232 @@
+"""What commands print for people: tables, bars and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from headrace.judge.diff import Diff
+from headrace.judge.explain import Costly, Explanation
+from headrace.judge.report import FIGURES, Report
+from headrace.planner import Planned, best
+from headrace.registry import Entry
+
+MOST_ROWS = 20
+
+
+def show(*parts: RenderableType) -> None:
+    """Print to standard output; wide enough for tables when it is not a terminal."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=140)
+    for part in parts:
+        console.print(part)
+
+
+def number(value: object) -> str:
+    """A figure as a person reads it; a dash where there is none."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return str(value)
+
+
+def table(*columns: str, title: str | None = None, left: int = 1) -> Table:
+    """A plain table: the first columns to the left, figures to the right."""
+    grid = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for i, column in enumerate(columns):
+        grid.add_column(column, justify="left" if i < left else "right", overflow="fold")
+    return grid
+
+
+def planned(result: Planned) -> RenderableType:
+    """A plan: its headline, its nodes, what is wrong with it and what was assumed."""
+    assert result.report is not None
+    return Group(Text(headline(result)), node_table(result.report), *troubles(result.report), *notes(result.report))
+
+
+def headline(result: Planned) -> str:
+    """The plan in a few sentences."""
+    r = result.report
+    assert r is not None
+    inside = 1 - r.inter_node_traffic / r.total_traffic if r.total_traffic else 1.0
+    words = [
+        f"{result.scheduler}: {'feasible' if r.feasible else 'NOT feasible'}.",
+        f"{number(r.inter_node_traffic)} of {number(r.total_traffic)} tuples/s cross between nodes ({inside:.1%} stay inside),",
+        f"{number(r.inter_worker_traffic)} between workers.",
+        f"{r.nodes_used} of {len(result.problem.nodes)} nodes, {r.workers_used} workers.",
+    ]
+    if r.max_rate is not None:
+        words.append(f"Sustains {number(r.max_rate)} x the given rates; bottleneck {r.bottleneck}.")
+    if r.batch_seconds is not None:
+        words.append(f"A batch takes {number(r.batch_seconds)} s of work.")
+    if r.cost is not None:
+        words.append(f"Costs {number(r.cost)} per time unit.")
+    if r.gap is not None and r.bound.kind != "trivial":
+        words.append(f"At most {r.gap:.1%} from the best possible {r.bound.of} ({number(r.bound.value)}, {r.bound.kind}).")
+    return " ".join(words)
+
+
+def node_table(report: Report) -> RenderableType:
+    """The nodes in use, the fullest first."""
+    grid = table("node", "tasks", "workers", "cpu", "", "memory MB", "out Mbit/s", "in Mbit/s")
+    rows = sorted(report.nodes.items(), key=lambda item: -_filled(item[1]))
+    for name, row in rows[:MOST_ROWS]:
+        cpu, memory = _of(row, "cpu"), _of(row, "memory_mb")
+        grid.add_row(
+            escape(name), number(row["tasks"]), f"{row['workers']}/{row['slots']}", cpu, bar(_filled(row)), memory,
+            number(row["out_mbps"]), number(row["in_mbps"]),
+        )  # fmt: skip
+    if len(rows) > MOST_ROWS:
+        grid.caption = f"and {len(rows) - MOST_ROWS:,} more nodes"
+    return grid
+
+
+def _of(row: Any, resource: str) -> str:
+    used, capacity = row[resource] + row[f"{resource}_taken"], row[f"{resource}_capacity"]
+    return f"{number(used)} / {number(capacity) if capacity is not None else 'any'}"
+
+
+def _filled(row: Any) -> float:
+    capacity = row["cpu_capacity"]
+    return (row["cpu"] + row["cpu_taken"]) / capacity if capacity else 0.0
+
+
+def bar(part: float, width: int = 10) -> Text:
+    """A bar that turns red above its end."""
+    full = min(width, round(part * width))
+    return Text("█" * full + "·" * (width - full), style="red" if part > 1 + 1e-9 else "green")
+
+
+def troubles(report: Report) -> list[RenderableType]:
+    """What is broken, and what was refused."""
+    lines = [f"  {v.message}" for v in report.violations[:MOST_ROWS]]
+    if len(report.violations) > MOST_ROWS:
+        lines.append(f"  and {len(report.violations) - MOST_ROWS} more")
+    parts: list[RenderableType] = []
+    if lines:
+        parts.append(Text("Broken rules:\n" + "\n".join(lines), style="red"))
+    if report.unplaced:
+        why = [
+            f"  {name}: {error['message']}" + (f" ({error['fix']})" if error["fix"] else "")
+            for name, error in report.unplaced.items()
+        ]
+        parts.append(Text("Not placed:\n" + "\n".join(why), style="red"))
+    return parts
+
+
+def notes(report: Report) -> list[RenderableType]:
+    """Overrides and assumptions."""
+    shown = [f"  {note}" for note in report.notes[:MOST_ROWS]]
+    if len(report.notes) > MOST_ROWS:
+        shown.append(f"  and {len(report.notes) - MOST_ROWS} more")
+    return [Text("Notes:\n" + "\n".join(shown), style="dim")] if shown else []
+
+
+def comparison(results: Sequence[Planned]) -> RenderableType:
+    """Many schedulers, one table; the ratio is to the best feasible plan."""
+    objective = results[0].objective
+    figure = FIGURES[objective]
+    winner = best(results)
+    top = getattr(winner.report, figure) if winner else None
+    grid = table(
+        "scheduler",
+        "feasible",
+        figure.replace("_", " "),
+        "ratio",
+        "inter-worker",
+        "nodes",
+        "workers",
+        "max rate",
+        "gap",
+        "seconds",
+        "remark",
+        left=2,
+    )
+    grid.columns[-1].justify = "left"
+    for result in results:
+        r = result.report
+        if r is None:
+            why = result.refusal.message.splitlines()[0] if result.refusal else ""
+            grid.add_row(result.scheduler, "refused", *["-"] * 8, escape(why))
+            continue
+        value = getattr(r, figure)
+        ratio = _ratio(value, top, objective) if r.feasible else "-"
+        first = r.violations[0].message if r.violations else "; ".join(f"{name} not placed" for name in r.unplaced)
+        more = f" (+{len(r.violations) - 1})" if len(r.violations) > 1 else ""
+        style = "bold" if result is winner else None
+        grid.add_row(
+            result.scheduler, "yes" if r.feasible else "no", number(value), ratio, number(r.inter_worker_traffic), number(r.nodes_used),
+            number(r.workers_used), number(r.max_rate), "-" if r.gap is None or r.bound.kind == "trivial" else f"{r.gap:.1%}", f"{result.seconds:.3f}",
+            escape(first + more), style=style,
+        )  # fmt: skip
+    return grid
+
+
+def _ratio(value: float | None, top: float | None, objective: str) -> str:
+    if value is None or top is None:
+        return "-"
+    if value == top:
+        return "1.00"
+    a, b = (top, value) if objective == "rate" else (value, top)
+    return f"{a / b:.2f}" if b else "inf"
+
+
+def explanation(why: Explanation) -> RenderableType:
+    """Why a task is where it is."""
+    grid = table("other node", "tuples/s with it", "change if moved", "blocked by", left=1)
+    grid.columns[3].justify = "left"
+    for e in why.elsewhere[:MOST_ROWS]:
+        grid.add_row(escape(e.node), number(e.traffic), f"{e.change:+.4g}", escape(e.blocked or ""))
+    if len(why.elsewhere) > MOST_ROWS:
+        grid.caption = f"and {len(why.elsewhere) - MOST_ROWS:,} more nodes"
+    return Group(Text(f"{why.task} is on {why.node}, worker {why.worker}. {why.reason}"), grid)
+
+
+def costly(streams: Sequence[Costly], most: int = 5) -> RenderableType:
+    """The streams that cross most."""
+    grid = table("stream", "tuples/s", "crossing", "inside", title="Where the traffic between nodes comes from")
+    for s in streams[:most]:
+        name = f"{s.source} -> {s.target}" + (f" ({s.stream})" if s.stream != "default" else "")
+        inside = 1 - s.crossing / s.tuples_per_s if s.tuples_per_s else 1.0
+        grid.add_row(escape(name), number(s.tuples_per_s), number(s.crossing), f"{inside:.1%}")
+    return grid
+
+
+def difference(change: Diff) -> RenderableType:
+    """What moves, what it costs, what it gains."""
+    words = [f"{len(change.moved):,} tasks move to another node ({number(change.moved_mb)} MB of state), {change.stayed:,} stay"]
+    if change.worker_only:
+        words.append(f"{change.worker_only:,} of them in another worker")
+    for name, counts in (("new", change.added), ("gone", change.removed)):
+        if counts:
+            words.append(f"{name}: " + ", ".join(f"{n} {component}" for component, n in counts.items()))
+    figures = table("figure", "before", "after", "change")
+    for name, (a, b) in change.figures.items():
+        delta = f"{b - a:+.4g}" if isinstance(a, int | float) and isinstance(b, int | float) and not isinstance(a, bool) else ""
+        figures.add_row(name.replace("_", " "), number(a), number(b), delta)
+    moves = table("task", "from", "to", "state MB", left=3)
+    for m in change.moved[:MOST_ROWS]:
+        moves.add_row(escape(m.task), escape(m.source), escape(m.target), number(m.state_mb))
+    if len(change.moved) > MOST_ROWS:
+        moves.caption = f"and {len(change.moved) - MOST_ROWS:,} more"
+    return Group(Text("; ".join(words) + "."), figures, *([moves] if change.moved else []))
+
+
+def registry(found: Sequence[Entry]) -> RenderableType:
+    """What schedulers there are."""
+    grid = table("scheduler", "folder", "maturity", "what it does", "source", left=5)
+    for e in found:
+        grid.add_row(e.name, e.folder, e.maturity, escape(e.summary), escape(e.source))
+    return grid
