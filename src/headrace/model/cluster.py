@@ -39,7 +39,7 @@ def inventory_notes(inputs: Inputs) -> Iterator[str]:
     stated = {name: node for pattern, node in cluster.nodes.items() for name in expand(pattern)} if cluster else {}
     for name, facts in (inputs.document.inventory or {}).items():
         for key, value in facts.model_dump(exclude_none=True, exclude={"power"}).items():
-            before = getattr(stated[name], key) if name in stated else None
+            before = getattr(stated[name], key) if name in stated and key in stated[name].model_fields_set else None
             if before is not None and before != value:
                 yield f"inventory: {name}.{key} {before} -> {value}"
 
@@ -50,7 +50,8 @@ def slot_taken(inputs: Inputs, nodes: Mapping[str, Node], slots: Ints) -> Bools:
         for slot in node.taken.slots:
             if slot >= slots[i]:
                 raise inputs.invalid(
-                    ("cluster", "nodes", name, "taken"), f"slot {slot} of `{name}` is taken, but it has slots 0 to {slots[i] - 1}"
+                    ("cluster", "nodes", name, "taken"),
+                    f"slot {slot} of `{name}` is taken, but it has {slots[i]} slots, counted from 0",
                 )
             taken[i, slot] = True
     return taken

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from headrace.errors import InvalidInput
 from headrace.model.document import BareTask, Component, Topology
 from headrace.model.read import Inputs, Key, nearest
 
-RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
+RANGE = re.compile(r"\{([0-9]{1,9})\.\.([0-9]{1,9})\}")
 LONGEST_RANGE = 1_000_000
 
 
@@ -27,16 +28,23 @@ class Named:
 
 def expand(name: str) -> Iterator[str]:
     """`big-{1..3}` gives big-1, big-2, big-3; leading zeros are kept."""
+    bounds = [(int(low), int(high)) for low, high in RANGE.findall(name)]
+    if any(low > high for low, high in bounds):
+        raise InvalidInput(f"{name}: a range counts up, from the smaller number to the larger")
+    if math.prod(high - low + 1 for low, high in bounds) > LONGEST_RANGE:
+        raise InvalidInput(f"{name}: a range of more than {LONGEST_RANGE:,} names")
+    return _numbered(name)
+
+
+def _numbered(name: str) -> Iterator[str]:
     match = RANGE.search(name)
     if match is None:
         yield name
         return
     low, high = match.groups()
     width = len(low) if low.startswith("0") else 0
-    if abs(int(high) - int(low)) >= LONGEST_RANGE:
-        raise InvalidInput(f"{name}: a range of more than {LONGEST_RANGE:,} names")
     for number in range(int(low), int(high) + 1):
-        yield from expand(f"{name[: match.start()]}{number:0{width}d}{name[match.end() :]}")
+        yield from _numbered(f"{name[: match.start()]}{number:0{width}d}{name[match.end() :]}")
 
 
 def components_of(inputs: Inputs, tasks: Mapping[str, int]) -> tuple[list[Topology], list[Named]]:
@@ -65,10 +73,10 @@ def components_of(inputs: Inputs, tasks: Mapping[str, int]) -> tuple[list[Topolo
             ]
         if not any(c.topology == g for c in components):
             raise inputs.invalid(path, f"the topology `{topology.name}` has no components")
-    known = [c.name for c in components]
+    known = {c.name: c for c in components}
     for name in tasks:
         if name not in known:
-            raise InvalidInput(f"no component `{name}`{nearest(name, known)}")
+            raise InvalidInput(f"no component `{name}`{nearest(name, list(known))}")
     components = [
         replace(c, spec=c.spec.model_copy(update={"tasks": tasks[c.name]})) if c.name in tasks else c for c in components
     ]

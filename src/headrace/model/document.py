@@ -8,20 +8,31 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 FORMAT = "headrace/1"
 
 Grouping = Literal["shuffle", "none", "custom", "fields", "global", "all", "direct", "local-or-shuffle"]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+
+
+def no_switch(value: Any) -> Any:
+    """Refuse true and false, which would count as 1 and 0."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("float_type", "a number is needed")
+    return value
+
+
+NotNegative = Annotated[float, BeforeValidator(no_switch), Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, BeforeValidator(no_switch), Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, BeforeValidator(no_switch), Field(ge=1, le=100_000_000)]
+Index = Annotated[int, BeforeValidator(no_switch), Field(ge=0, le=1_000_000)]
 Scalar = bool | int | float | str | None
 
 
 class Section(BaseModel):
     """A mapping of the file; keys it does not know are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Input(Section):
@@ -69,7 +80,9 @@ class Topology(Section):
     workers: Count | None = Field(
         default=None, description="worker processes over the cluster; absent: min(tasks, nodes with a free slot)"
     )
-    priority: int = Field(default=0, description="smaller is placed first")
+    priority: Annotated[int, BeforeValidator(no_switch), Field(ge=-(2**62), le=2**62)] = Field(
+        default=0, description="smaller is placed first"
+    )
     bound_by: Literal["cpu", "memory", "network", "io"] = Field(
         default="cpu", description="what node power weighs in TOP, A3 and BAN"
     )
@@ -95,7 +108,7 @@ class BareTask(Section):
 class Taken(Section):
     """What others already use on a node."""
 
-    slots: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(), description="indexes of slots in use")
+    slots: tuple[Index, ...] = Field(default=(), description="indexes of slots in use")
     cpu: NotNegative = 0.0
     memory_mb: NotNegative = 0.0
     resources: dict[str, NotNegative] = Field(default_factory=dict)
@@ -106,7 +119,7 @@ class Machine(Section):
 
     cpu: NotNegative | None = Field(default=None, description="CPU points, 100 = one core")
     memory_mb: NotNegative | None = None
-    slots: Annotated[int, Field(ge=0)] = 4
+    slots: Index = 4
     bandwidth_mbps: Positive | None = Field(default=None, description="10^6 bit/s, in and out separately")
     sockets: Count | None = None
     cores: Count | None = None
@@ -133,7 +146,9 @@ class MachineType(Machine):
     """A machine that can be rented."""
 
     price: NotNegative = Field(description="per machine and time unit, the same unit as the budget")
-    available: Annotated[int, Field(ge=0)] | None = Field(default=None, description="how many there are; absent: any number")
+    available: Annotated[int, BeforeValidator(no_switch), Field(ge=0)] | None = Field(
+        default=None, description="how many there are; absent: any number"
+    )
 
 
 class ThreadPoint(Section):
@@ -149,7 +164,7 @@ class Cost(Section):
 
     cpu_ms: NotNegative | None = Field(default=None, description="CPU milliseconds per tuple")
     cpu_fixed: NotNegative = Field(default=0.0, description="CPU points one task takes at no load")
-    threads: dict[int, ThreadPoint] = Field(default_factory=dict[int, ThreadPoint])
+    threads: dict[Count, ThreadPoint] = Field(default_factory=dict[int, ThreadPoint])
     r2: float | None = Field(default=None, description="measured: quality of the fit")
     windows: int | None = Field(default=None, description="measured: number of windows in the fit")
     flag: str | None = Field(default=None, description="measured: what is doubtful about it")
@@ -177,7 +192,7 @@ class Facts(Section):
     rack: str | None = None
     cpu: NotNegative | None = None
     memory_mb: NotNegative | None = None
-    slots: Annotated[int, Field(ge=0)] | None = None
+    slots: Index | None = None
     bandwidth_mbps: Positive | None = None
     sockets: Count | None = None
     cores: Count | None = None
@@ -190,7 +205,7 @@ class Placed(Section):
     """Where a task runs."""
 
     node: str
-    worker: Annotated[int, Field(ge=0)] = Field(default=0, description="slot index on the node")
+    worker: Index = Field(default=0, description="slot index on the node")
 
 
 class Rented(Section):
@@ -204,7 +219,7 @@ class PlanSection(Section):
     """The parts that were decided."""
 
     assignment: dict[str, Placed] | None = None
-    placement: dict[str, tuple[tuple[str, int, int, int], ...]] | None = Field(
+    placement: dict[str, tuple[tuple[str, Index, Count, Count], ...]] | None = Field(
         default=None, description="compact assignment: component -> [node, worker, first task, last task]"
     )
     tasks: dict[str, Count] | None = None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
 from headrace.model.arrays import Floats
+
+ROUNDING = 1e-12
+LOOPS_LOOKED_AT = 10_000  # their number can be exponential
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +29,17 @@ class Flow:
 
 
 class Amplifies(Exception):
-    """A loop returns at least as many tuples as it is given."""
+    """A loop returns at least as many tuples as it is given, alone or together with loops that share components with it."""
 
     def __init__(self, loop: Sequence[int], factor: float) -> None:
         super().__init__("a loop amplifies without end")
         self.loop = tuple(loop)
-        self.factor = factor
+        self.factor = factor  # tuples this loop returns for each one it is given
+
+    @property
+    def alone(self) -> bool:
+        """Whether this loop amplifies by itself."""
+        return self.factor >= 1 - ROUNDING
 
 
 def rates(spout_rate: Floats, flows: Sequence[Flow], zipped: Sequence[int]) -> tuple[Floats, Floats]:
@@ -58,39 +68,40 @@ def rates(spout_rate: Floats, flows: Sequence[Flow], zipped: Sequence[int]) -> t
             if inputs:
                 given[inside[c]] += min(inputs) if c in zipped else sum(inputs)
         if matrix.any():
-            factor = float(np.abs(np.linalg.eigvals(matrix)).max())
-            if factor >= 1 - 1e-12:
-                raise Amplifies(_loop(piece, matrix), factor)
+            if not np.isfinite(matrix).all() or np.abs(np.linalg.eigvals(matrix)).max() >= 1 - ROUNDING:
+                raise Amplifies(*_loop(piece, matrix))
             given = np.linalg.solve(np.eye(len(piece)) - matrix, given)
         processed[piece] = given
-        for s, flow in enumerate(flows):
-            if flow.measured is None and flow.source in inside and flow.target in inside:
-                emitted[s] = processed[flow.source] * flow.gain
+        for s in (s for c in piece for s in into[c] if flows[s].measured is None and flows[s].source in inside):
+            emitted[s] = processed[flows[s].source] * flows[s].gain
     return processed, emitted
 
 
 def cyclic(count: int, flows: Sequence[Flow]) -> set[int]:
     """Components that lie on a cycle of derived streams."""
     pieces = _in_flow_order(count, flows)
-    loops = {flow.source for flow in flows if flow.source == flow.target}
+    loops = {flow.source for flow in flows if flow.source == flow.target and flow.measured is None}
     return loops | {c for piece in pieces if len(piece) > 1 for c in piece}
 
 
 def _in_flow_order(count: int, flows: Sequence[Flow]) -> list[list[int]]:
-    """Strongly connected components, sources first."""
+    """Strongly connected components of the derived streams, sources first; a measured stream waits for nobody."""
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(count))
-    graph.add_edges_from((flow.source, flow.target) for flow in flows)
+    graph.add_edges_from((flow.source, flow.target) for flow in flows if flow.measured is None)
     condensed: Any = nx.condensation(graph)
     return [sorted(condensed.nodes[piece]["members"]) for piece in nx.topological_sort(condensed)]
 
 
-def _loop(piece: Sequence[int], matrix: Floats) -> list[int]:
-    """A cycle of the piece, by following each component's strongest successor."""
-    strongest = matrix.argmax(axis=0)
-    seen: list[int] = []
-    at = int(matrix.max(axis=0).argmax())
-    while at not in seen:
-        seen.append(at)
-        at = int(strongest[at])
-    return [piece[i] for i in seen[seen.index(at) :]]
+def _loop(piece: Sequence[int], matrix: Floats) -> tuple[list[int], float]:
+    """The cycle that amplifies most, and the tuples it returns for each one it is given."""
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_edges_from((source, target) for target, source in np.argwhere(matrix > 0).tolist())
+
+    def returned(loop: Sequence[int]) -> float:
+        return math.prod(float(matrix[b, a]) for a, b in zip(loop, (*loop[1:], loop[0]), strict=True))
+
+    loops: Iterator[list[int]] = islice(nx.simple_cycles(graph), LOOPS_LOOKED_AT)
+    loop = max(loops, key=returned)
+    start = loop.index(min(loop))
+    return [piece[c] for c in loop[start:] + loop[:start]], returned(loop)

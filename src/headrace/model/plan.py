@@ -77,9 +77,11 @@ def assignment_of(problem: Problem, plan: PlanSection) -> Assignment:
 def _task(problem: Problem, components: dict[str, int], name: str) -> int:
     if problem.bare:
         return _known(components, name, "task", problem)
-    component, _, number = name.rpartition(".")
+    component, dot, number = name.rpartition(".")
+    if not dot:
+        raise _other(f"it places `{name}`; tasks are called component.N")
     tasks = problem.tasks_of(_known(components, component, "component", problem))
-    if not number.isdigit() or not 1 <= int(number) <= tasks.stop - tasks.start:
+    if not number.isdecimal() or not 1 <= int(number) <= tasks.stop - tasks.start:
         raise _other(f"it places {name}; `{component}` has tasks 1 to {tasks.stop - tasks.start}")
     return tasks.start + int(number) - 1
 

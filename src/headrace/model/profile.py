@@ -17,10 +17,10 @@ def profile_of(
 ) -> tuple[Bools, Floats, Floats]:
     """Which components are profiled, and their points per type: by rate (whole component) and fixed (one task)."""
     profile = inputs.document.profile or {}
-    names = [c.name for c in components]
+    names = {c.name: c for c in components}
     for name in profile:
         if name not in names:
-            raise inputs.invalid(("profile", name), f"there is no component `{name}`{nearest(name, names)}")
+            raise inputs.invalid(("profile", name), f"there is no component `{name}`{nearest(name, list(names))}")
     profiled = np.zeros(len(components), dtype=bool)
     by_rate, fixed = np.zeros((len(components), len(types))), np.zeros((len(components), len(types)))
     for i, c in enumerate(components):

@@ -42,12 +42,18 @@ class Flowing:
         for c in sorted(cyclic(len(components), flows) & set(zipped)):
             raise inputs.invalid((*components[c].path, "join"), "a component on a cycle cannot be zipped")
         try:
-            rate, emitted = rates(spout_rate, flows, zipped)
+            with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+                rate, emitted = rates(spout_rate, flows, zipped)
         except Amplifies as error:
             loop = " -> ".join(components[c].name for c in (*error.loop, error.loop[0]))
-            path = components[error.loop[0]].path
-            message = f"the loop {loop} returns {error.factor:.3g} tuples for each one it is given, so its rate grows without end; it must return less than 1"
-            raise inputs.invalid(path, message) from None
+            returns = f"the loop {loop} returns {error.factor:.3g} tuples for each one it is given"
+            which = returns if error.alone else f"{returns}, and with the loops it shares components with, at least 1"
+            message = f"{which}, so its rate grows without end; it must return less than 1"
+            raise inputs.invalid(components[error.loop[0]].path, message) from None
+        beyond = np.flatnonzero(~np.isfinite(rate))
+        if len(beyond):
+            c = components[beyond[0]]
+            raise inputs.invalid(c.path, f"the rate of `{c.name}` is beyond all numbers; lower a rate or a selectivity")
         streams = [replace(s, tuples_per_s=float(e)) for s, e in zip(streams, emitted, strict=True)]
         share = _task_share(streams, covered, pairs, tasks)
         derived = tuple(s for s, c in zip(streams, covered, strict=True) if not c)
@@ -60,11 +66,10 @@ def _streams(
     streams: list[Stream] = []
     for target, c in enumerate(components):
         prefix = c.name.removesuffix(str(c.path[-1]))
-        siblings = [str(o.path[-1]) for o in components if o.topology == c.topology]
         for name, entries in c.spec.inputs.items():
             source = index.get(prefix + name)
             if source is None or components[source].topology != c.topology:
-                where = topologies[c.topology].name
+                where, siblings = topologies[c.topology].name, [str(o.path[-1]) for o in components if o.topology == c.topology]
                 raise inputs.invalid((*c.path, "inputs", name), f"`{where}` has no component `{name}`{nearest(name, siblings)}")
             known: set[str] = set()
             for entry in entries:
@@ -183,6 +188,12 @@ def _pairs(inputs: Inputs, components: Sequence[Named], index: Mapping[str, int]
     target = np.array([numbers[row[1]] for row in rows], dtype=np.int64)
     tuples = np.array([row[2] for row in rows], dtype=np.float64)
     data = np.array([row[3] if len(row) == 4 else np.nan for row in rows], dtype=np.float64)
+    owner = np.repeat([c.topology for c in components], tasks)
+    across = np.flatnonzero(owner[source] != owner[target])
+    if len(across):
+        raise inputs.invalid(
+            ("traffic", int(across[0])), "the two tasks are of different topologies; no tuples pass between those"
+        )
     return Pairs(source, target, tuples, data)
 
 
@@ -195,7 +206,7 @@ def _task(
             raise inputs.invalid(path, f"there is no task `{name}`{nearest(name, list(index))}")
         return index[name]
     component, dot, number = name.rpartition(".")
-    if component not in index or not number.isdigit():
+    if component not in index or not number.isdecimal():
         shown = component if dot else name
         raise inputs.invalid(path, f"there is no task `{name}`; tasks are called component.N{nearest(shown, list(index))}")
     count = components[index[component]].spec.tasks

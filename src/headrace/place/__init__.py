@@ -4,4 +4,10 @@
 SCHEDULERS: dict[str, str] = {
     "storm-even": "headrace.place.storm_even",
     "a3-storm": "headrace.place.a3_storm",
+    "top-storm": "headrace.place.top_storm",
+    "ban-storm": "headrace.place.ban_storm",
+    "gr-storm": "headrace.place.gr_storm",
+    "storm-isolation": "headrace.place.storm_isolation",
+    "rstorm": "headrace.place.rstorm",
+    "storm-ras": "headrace.place.storm_ras",
 }

@@ -34,6 +34,17 @@ def computation_power(problem: Problem, alpha: float) -> Floats:
     return weight * gflops(problem) + (1 - weight) * ram_gb(problem)
 
 
+def bandwidth_mbps(problem: Problem) -> Floats:
+    """Bandwidth in Mbit/s; nothing where the file does not say, [N]."""
+    return np.where(np.isfinite(problem.bandwidth_mbps), problem.bandwidth_mbps, 0.0)
+
+
+def node_power(problem: Problem, bound_weight: float, other_weight: float) -> Floats:
+    """eq. 3.3: GFLOPS, GB of RAM and Mbit/s, each by its weight; algorithm 9 gives more weight to what bounds the topology, [N]."""
+    alpha, beta, gamma = (bound_weight if problem.bound_by[0] == kind else other_weight for kind in ("cpu", "memory", "network"))
+    return alpha * gflops(problem) + beta * ram_gb(problem) + gamma * bandwidth_mbps(problem)
+
+
 def by_power(problem: Problem, power: Floats) -> Ints:
     """Nodes with a free slot: most powerful first, then most free slots, then file order."""
     ranked = np.lexsort((np.arange(len(power)), -problem.free_slots, -power))

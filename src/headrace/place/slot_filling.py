@@ -24,6 +24,11 @@ def slots_by_traffic(pairs: Pairs, slot_of: Ints, slot_traffic: SlotTraffic = "i
     return ranked(slot_of, inside)
 
 
+def slots_by_size(slot_of: Ints) -> Ints:
+    """Non-empty slots, most executors first."""
+    return ranked(slot_of, np.bincount(slot_of).astype(np.float64))
+
+
 def ranked(slot_of: Ints, score: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Ints:
     """Non-empty slots by score, highest first; equal ones keep their order."""
     order = np.argsort(-score, kind="stable")

@@ -2,49 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
 import numpy as np
 
 from headrace.errors import HeadraceError, Infeasible, Unsupported
-from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
+from headrace.model.problem import CPU, UNPLACED, Assignment, Bools, Problem
 
 Options = ParamSpec("Options")
 Scheduler = Callable[Concatenate[Problem, Options], Assignment]
 
 
 def each_topology(scheduler: Scheduler[Options]) -> Scheduler[Options]:
-    """Place topologies one after another, by priority, each on what the earlier ones leave.
-
-    A topology that is refused does not stop the others; if all are refused, so is the problem.
-    """
+    """Place topologies one after another, by priority, each on what the earlier ones leave."""
 
     @wraps(scheduler)
     def place(problem: Problem, *args: Options.args, **options: Options.kwargs) -> Assignment:
         if len(problem.topologies) == 1:
             return scheduler(problem, *args, **options)
-        node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
-        worker = np.full(problem.task_count, UNPLACED, dtype=np.int64)
-        taken, slot_taken = problem.taken.copy(), problem.slot_taken.copy()
-        refused: dict[str, HeadraceError] = {}
-        owner = problem.topology[problem.component_of]
-        for g in np.argsort(problem.priority, kind="stable").tolist():
-            alone = problem.only(g, taken.copy(), slot_taken.copy())
-            try:
-                placed = scheduler(alone, *args, **options)
-            except (Infeasible, Unsupported) as error:
-                refused[problem.topologies[g]] = error
-                continue
-            node[owner == g], worker[owner == g] = placed.node, placed.worker
-            taken += used(alone, placed)
-            slot_taken[placed.node, placed.worker] = True
-        if len(refused) == len(problem.topologies):
-            raise next(iter(refused.values()))
-        return Assignment(node, worker, refused)
+        order = np.argsort(problem.priority, kind="stable").tolist()
+        return in_turn(problem, order, lambda alone: scheduler(alone, *args, **options))
 
     return place
+
+
+def slots_in_use(problem: Problem, assignment: Assignment) -> Bools:
+    """Slots that an assignment takes, [N, most slots]."""
+    in_use = np.zeros_like(problem.slot_taken)
+    in_use[assignment.node, assignment.worker] = True
+    return in_use
+
+
+def in_turn(
+    problem: Problem,
+    order: Sequence[int],
+    scheduler: Callable[[Problem], Assignment],
+    closed: Callable[[Problem, Assignment], Bools] = slots_in_use,
+) -> Assignment:
+    """Place topologies in a given order, each on what the earlier ones leave; `closed` says which slots they close to later ones.
+
+    A topology that is refused does not stop the others; if all are refused, so is the problem.
+    """
+    node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
+    worker = np.full(problem.task_count, UNPLACED, dtype=np.int64)
+    taken, slot_taken = problem.taken.copy(), problem.slot_taken.copy()
+    refused: dict[str, HeadraceError] = {}
+    owner = problem.topology[problem.component_of]
+    for g in order:
+        alone = problem.only(g, taken.copy(), slot_taken.copy())
+        try:
+            placed = scheduler(alone)
+        except (Infeasible, Unsupported) as error:
+            refused[problem.topologies[g]] = error
+            continue
+        node[owner == g], worker[owner == g] = placed.node, placed.worker
+        taken += used(alone, placed)
+        slot_taken |= closed(alone, placed)
+    if len(refused) == len(problem.topologies):
+        raise next(iter(refused.values()))
+    return Assignment(node, worker, refused)
 
 
 def used(problem: Problem, assignment: Assignment) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

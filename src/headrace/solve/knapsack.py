@@ -1,38 +1,205 @@
 """Quadratic knapsack: the patterns of one node that are worth most, by branch and bound.
 
-    maximise  sum_c price[c] y[c] + sum_{pairs} weight y y     over the patterns y that one node has room for
+    maximise  price @ y + traffic that y keeps together     over the patterns y that the node has room for
 
-Bound (Caprara, Pisinger and Toth 1999, for counts and in surrogate form for several resources): each pair's weight is split between its two
-ends; what an end can collect is a fractional knapsack over its neighbours in the room it leaves, and the whole a fractional knapsack over what
-the ends collect. The split is optimised by subgradient once per search.
+Bound: after Caprara, Pisinger and Toth (Exact solution of the quadratic knapsack problem, 1999), here for counts and several resources.
+Each pair's weight is split between its two ends. What a task collects is a fractional knapsack over its neighbours in the room that it
+leaves; what all collect is a fractional knapsack over the tasks. The split that makes the bound least is sought by subgradient steps.
+Several resources count as one, their weighted sum.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from headrace.solve.instance import Bools, Floats, Ints
+from headrace.solve.instance import Floats, Ints
 from headrace.solve.slots import compiled, slots_fit
+from headrace.solve.symmetry import Quotient
 
-import os
 EPS = 1e-12
-RULE=int(os.environ.get('RULE','0'))
-LEVELS=int(os.environ.get('LEVELS','12'))
-ROUNDS=int(os.environ.get('ROUNDS','10'))
+SPLIT_ROUNDS = 150
+NEVER = -1e300
+
+
+class Node(NamedTuple):
+    """One node of a class, and what it may hold: C classes, K resources."""
+
+    weight: Floats  # [C, C]  between one task and one other task
+    most: Ints  # [C]         tasks of a class that the node may hold
+    demand: Floats  # [C, K]
+    room: Floats  # [K]
+    size: Floats  # [C]       demands as one number, positive
+    total_size: float  # sizes of a pattern that fits never add up to more
+    group: Ints  # [C]
+    memory: Floats  # [C]
+    heap: Floats  # [G]
+    slots: int
+    slots_matter: bool
+
+
+class Search(NamedTuple):
+    """A search under way, so that it can pause: by depth the choices made, what is left, and which count is tried."""
+
+    depth: Ints  # [1]         -1 when all is searched
+    opened: Ints  # [1]        1 if the node at this depth has not been looked at
+    nodes: Ints  # [1]         visited so far
+    floor: Floats  # [1]       only patterns worth more are of interest
+    upper: Floats  # [1]       no pattern is worth more
+    split: Floats  # [C, C]    part of a pair's weight that its first end collects
+    near: Ints  # [C, C]       neighbours by falling split for their size
+    degree: Ints  # [C]
+    pattern: Ints  # [C]
+    branch: Ints  # [D]        class that is decided
+    tasks: Ints  # [D]         how many of it
+    worth: Floats  # [D]
+    free_size: Floats  # [D]
+    free: Floats  # [D, K]
+    gain: Floats  # [D, C]     what one more task adds
+    left: Ints  # [D, C]       tasks that may still be added
+    order: Ints  # [D, C]      classes by falling value for their size
+
+
+def node_of(q: Quotient, weight: Floats, j: int) -> Node:
+    """The knapsack of one node of class j."""
+    # A resource counts as much as it is scarce in the whole cluster: a plenty one tells nothing about what fits.
+    asked = (q.demand[j] * q.count[:, None]).sum(axis=0)
+    scarcity = asked / np.maximum((q.room * q.nodes[:, None]).sum(axis=0), EPS)
+    scale = (scarcity / max(scarcity.max(initial=0.0), EPS)) ** 4 / np.maximum(q.room[j], EPS)
+    size = q.demand[j] @ scale
+    total = float(np.maximum(q.room[j], 0.0) @ scale)
+    least = 1e-6 * max(total, EPS)
+    total += float((np.maximum(least - size, 0.0) * q.most[j]).sum())
+    return Node(
+        weight=weight,
+        most=q.most[j],
+        demand=np.ascontiguousarray(q.demand[j]),
+        room=q.room[j],
+        size=np.maximum(size, least),
+        total_size=total,
+        group=q.group,
+        memory=q.memory,
+        heap=q.heap,
+        slots=int(q.slots[j]),
+        slots_matter=q.slots_matter,
+    )
+
+
+def open_search(node: Node, price: Floats, floor: float) -> Search:
+    """A search for the patterns worth more than `floor`."""
+    classes, resources = node.demand.shape
+    depth = classes + 2
+    usable = node.most > 0
+    linked = (node.weight > 0) & usable[:, None] & usable[None, :]
+    search = Search(
+        depth=np.zeros(1, dtype=np.int64),
+        opened=np.ones(1, dtype=np.int64),
+        nodes=np.zeros(1, dtype=np.int64),
+        floor=np.array([floor]),
+        upper=np.array([np.inf]),
+        split=node.weight / 2,
+        near=np.argsort(~linked, axis=1, kind="stable"),
+        degree=linked.sum(axis=1),
+        pattern=np.zeros(classes, dtype=np.int64),
+        branch=np.zeros(depth, dtype=np.int64),
+        tasks=np.zeros(depth, dtype=np.int64),
+        worth=np.zeros(depth),
+        free_size=np.zeros(depth),
+        free=np.zeros((depth, resources)),
+        gain=np.zeros((depth, classes)),
+        left=np.zeros((depth, classes), dtype=np.int64),
+        order=np.tile(np.arange(classes), (depth, 1)),
+    )
+    search.gain[0] = price
+    search.left[0] = node.most
+    search.free[0] = node.room
+    search.free_size[0] = node.total_size
+    search.upper[0] = optimise_split(node, search, SPLIT_ROUNDS)
+    return search
+
+
+@compiled
+def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: Floats, node_limit: int) -> int:
+    """Search on for so many nodes; writes patterns worth more than the floor into `found` and returns how many there were.
+
+    With `every`, all such patterns are written, and the search pauses when `found` is full. Without, the floor rises to the best
+    pattern yet, and `found` keeps the latest. Ends with search.depth == -1.
+    """
+    classes, resources = node.demand.shape
+    weight, size, most_found = node.weight, node.size, len(found)
+    value = np.zeros(classes)
+    hits = 0
+    last = search.nodes[0] + node_limit
+    depth = search.depth[0]
+    opened = search.opened[0] == 1
+    while depth >= 0:
+        gain, left, order = search.gain[depth], search.left[depth], search.order[depth]
+        if opened:
+            if search.nodes[0] >= last or (every and hits == most_found):
+                break
+            search.nodes[0] += 1
+            more = collect(gain, left, search.split, search.near, search.degree, size, search.free_size[depth], value, order)
+            c = costliest_to_leave_out(value, left, order, size, search.free_size[depth])
+            opened = False
+            if search.worth[depth] + more <= search.floor[0] or c < 0:
+                depth -= 1
+                continue
+            search.branch[depth] = c
+            search.tasks[depth] = left[c] + 1
+        c = search.branch[depth]
+        search.tasks[depth] -= 1
+        n = search.tasks[depth]
+        if n < 0:
+            depth -= 1
+            continue
+        child = depth + 1
+        fits = True
+        for k in range(resources):
+            search.free[child, k] = search.free[depth, k] - n * node.demand[c, k]
+            if search.free[child, k] < 0.0:
+                fits = False
+        search.pattern[c] = n
+        if fits and n > 0 and node.slots_matter:
+            fits = slots_fit(search.pattern, node.group, node.memory, node.heap, node.slots)
+        if not fits and n > 0:
+            continue
+        search.worth[child] = search.worth[depth] + n * gain[c] + weight[c, c] * n * (n - 1) / 2
+        if n > 0 and search.worth[child] > search.floor[0]:
+            found[hits % most_found] = search.pattern
+            worth_found[hits % most_found] = search.worth[child]
+            hits += 1
+            if not every:
+                search.floor[0] = search.worth[child]
+        search.free_size[child] = max(search.free_size[depth] - n * size[c], 0.0)
+        search.order[child] = order
+        for d in range(classes):
+            search.gain[child, d] = gain[d] + n * weight[c, d]
+            tasks = left[d]
+            for k in range(resources):
+                while tasks > 0 and tasks * node.demand[d, k] > search.free[child, k]:
+                    tasks -= 1
+            search.left[child, d] = tasks
+        search.left[child, c] = 0
+        depth = child
+        opened = True
+    search.depth[0] = depth
+    search.opened[0] = 1 if opened else 0
+    return hits
 
 
 @compiled
 def collect(
     gain: Floats, left: Ints, split: Floats, near: Ints, degree: Ints, size: Floats, room: float, value: Floats, order: Ints
 ) -> float:
-    """Upper bound on what the classes can still add in the room; leaves the value per task and its ratio order behind.
+    """Upper bound on what `left` tasks of each class can add in the room.
 
-    left[c] tasks of class c may still be taken; near[c] lists its neighbours by falling split / size.
+    Leaves behind the value that one task of a class collects at most, and the classes in the order of value for size.
     """
     classes = len(gain)
     for c in range(classes):
         if left[c] == 0:
-            value[c] = -1e300
+            value[c] = NEVER
             continue
         free = room - size[c]
         total = gain[c]
@@ -49,8 +216,7 @@ def collect(
                 total += split[c, d] * max(free, 0.0) / size[d]
                 break
         value[c] = total
-    # Insertion sort: the order of the parent is nearly right.
-    for k in range(1, classes):
+    for k in range(1, classes):  # insertion sort: the parent's order is nearly right
         c = order[k]
         ratio = value[c] / size[c]
         m = k
@@ -65,22 +231,39 @@ def collect(
         if value[c] <= 0.0:
             break
         needed = left[c] * size[c]
-        if needed <= free:
-            total += left[c] * value[c]
-            free -= needed
-        else:
+        if needed > free:
             total += value[c] * free / size[c]
             break
+        total += left[c] * value[c]
+        free -= needed
     return total
 
 
 @compiled
-def sort_neighbours(split: Floats, weight: Floats, size: Floats, near: Ints, degree: Ints) -> None:
-    """near[c, :degree[c]] = the neighbours of c by falling split / size."""
-    classes = len(size)
-    for c in range(classes):
-        n = degree[c]
-        for k in range(1, n):
+def costliest_to_leave_out(value: Floats, left: Ints, order: Ints, size: Floats, room: float) -> int:
+    """The class without which the bound falls most, so that one of its two sides is soon cut off; -1 if nothing is left."""
+    price_of_room = 0.0
+    free = room
+    for c in order:
+        if value[c] <= 0.0:
+            break
+        free -= left[c] * size[c]
+        if free < 0.0:
+            price_of_room = value[c] / size[c]
+            break
+    best, chosen = -np.inf, -1
+    for c in order:
+        if left[c] > 0 and (value[c] - price_of_room * size[c]) * left[c] > best:
+            best = (value[c] - price_of_room * size[c]) * left[c]
+            chosen = c
+    return chosen
+
+
+@compiled
+def sort_neighbours(split: Floats, size: Floats, near: Ints, degree: Ints) -> None:
+    """Put the neighbours of every class in the order of falling split for their size."""
+    for c in range(len(size)):
+        for k in range(1, degree[c]):
             d = near[c, k]
             ratio = split[c, d] / size[d]
             m = k
@@ -91,308 +274,111 @@ def sort_neighbours(split: Floats, weight: Floats, size: Floats, near: Ints, deg
 
 
 @compiled
-def optimise_split(
-    gain: Floats, left: Ints, weight: Floats, split: Floats, near: Ints, degree: Ints, size: Floats, room: float, target: float, rounds: int
-) -> float:
-    """Improve the split by subgradient steps; returns the best bound, whose split is the one left behind."""
+def optimise_split(node: Node, search: Search, rounds: int) -> float:
+    """Lower the bound at the root by moving weight to the end that counts it less often; returns the best bound, sets its split."""
+    weight, size, room = node.weight, node.size, node.total_size
+    gain, left, order, degree = search.gain[0], search.left[0], search.order[0], search.degree
+    split, near, target = search.split, search.near, search.floor[0]
     classes = len(gain)
     value = np.zeros(classes)
-    order = np.arange(classes)
+    counted = np.zeros((classes, classes))
     best = np.inf
     best_split = split.copy()
-    taken = np.zeros((classes, classes))
     pace = 1.0
     stale = 0
     for _ in range(rounds):
-        sort_neighbours(split, weight, size, near, degree)
+        sort_neighbours(split, size, near, degree)
         bound = collect(gain, left, split, near, degree, size, room, value, order)
+        stale += 1
         if best - bound > 1e-9 * abs(bound):
             best = bound
             best_split[:] = split
             stale = 0
-        else:
-            stale += 1
-            if stale >= 4:
-                pace *= 0.5
-                stale = 0
+        if stale == 4:
+            pace *= 0.5
+            stale = 0
         if best <= target or pace < 0.02:
             break
-        # taken[c, d]: how often the bound's solution counts a pair at the end c
-        taken[:] = 0.0
-        free_outer = room
-        for k in range(classes):
-            c = order[k]
-            if value[c] <= 0.0 or free_outer <= 0.0:
-                break
-            share = min(float(left[c]), free_outer / size[c])
-            free_outer -= share * size[c]
-            free = room - size[c]
-            for m in range(degree[c]):
-                d = near[c, m]
-                tasks = left[d] - (1 if d == c else 0)
-                if tasks <= 0 or free <= 0.0 or (tasks * size[d] > free and size[c] + size[d] > room + EPS):
-                    continue
-                part = min(float(tasks), free / size[d])
-                free -= part * size[d]
-                taken[c, d] = share * part
-                if part < tasks:
-                    break
+        count_pairs(left, near, degree, size, room, value, order, counted)
         norm = 0.0
         for c in range(classes):
-            for m in range(degree[c]):
-                d = near[c, m]
+            for k in range(degree[c]):
+                d = near[c, k]
                 if d > c:
-                    difference = taken[c, d] - taken[d, c]
-                    norm += difference * difference
+                    norm += (counted[c, d] - counted[d, c]) ** 2
         if norm <= EPS:
             break
         step = pace * max(bound - target, 1e-3 * abs(bound)) / norm
         for c in range(classes):
-            for m in range(degree[c]):
-                d = near[c, m]
+            for k in range(degree[c]):
+                d = near[c, k]
                 if d > c:
-                    moved = split[c, d] - step * (taken[c, d] - taken[d, c])
-                    moved = min(max(moved, 0.0), weight[c, d])
-                    split[c, d] = moved
-                    split[d, c] = weight[c, d] - moved
+                    moved = split[c, d] - step * (counted[c, d] - counted[d, c])
+                    split[c, d] = min(max(moved, 0.0), weight[c, d])
+                    split[d, c] = weight[c, d] - split[c, d]
     split[:] = best_split
-    sort_neighbours(split, weight, size, near, degree)
+    sort_neighbours(split, size, near, degree)
     return best
 
 
 @compiled
-def search(
-    price: Floats,
-    weight: Floats,
-    most: Ints,
-    demand: Floats,
-    room: Floats,
-    apart: Bools,
-    group: Ints,
-    memory: Floats,
-    heap: Floats,
-    slots: int,
-    slots_matter: bool,
-    size: Floats,
-    total_size: float,
-    floor: float,
-    enumerate_all: bool,
-    found: Ints,
-    found_value: Floats,
-    node_limit: int,
-) -> tuple[int, float, int, bool]:
-    """Patterns worth more than `floor`; (how many found, upper bound on the best, nodes visited, whether all was searched).
-
-    With enumerate_all every such pattern goes into `found` (and the search stops when it is full); else only ever better ones, and
-    `found` is a ring that holds the last.
-    """
-    classes, resources = len(price), len(room)
-    ring = len(found)
-    near = np.zeros((classes, classes), np.int64)
-    degree = np.zeros(classes, np.int64)
-    split = np.zeros((classes, classes))
-    for c in range(classes):
-        if most[c] == 0:
-            continue
-        for d in range(classes):
-            if weight[c, d] > 0.0 and most[d] > 0:
-                near[c, degree[c]] = d
-                degree[c] += 1
-                split[c, d] = weight[c, d] / 2
-    depth_limit = classes + 1
-    gain = np.zeros((depth_limit + 1, classes))
-    left = np.zeros((depth_limit + 1, classes), np.int64)
-    order = np.zeros((depth_limit + 1, classes), np.int64)
-    free = np.zeros((depth_limit + 1, resources))
-    free_size = np.zeros(depth_limit + 1)
-    worth = np.zeros(depth_limit + 1)
-    branch = np.zeros(depth_limit + 1, np.int64)
-    tasks = np.zeros(depth_limit + 1, np.int64)
-    value = np.zeros(classes)
-    pattern = np.zeros(classes, np.int64)
-
-    gain[0] = price
-    left[0] = most
-    order[0] = np.arange(classes)
-    free[0] = room
-    free_size[0] = total_size
-    levels = min(classes, LEVELS)
-    splits = np.zeros((levels + 1, classes, classes))
-    nears = np.zeros((levels + 1, classes, classes), np.int64)
-    root = optimise_split(price, most, weight, split, near, degree, size, total_size, floor, 150)
-    splits[0] = split
-    nears[0] = near
-    if root <= floor:
-        return 0, root, 1, True
-    best = floor
-    hits = 0
-    nodes = 0
-    depth = 0
-    opened = True
-    while depth >= 0:
-        if opened:
-            nodes += 1
-            if nodes > node_limit:
-                return hits, root, nodes, False
-            level = min(max(depth - 1, 0), levels)
-            bound = worth[depth] + collect(
-                gain[depth], left[depth], splits[level], nears[level], degree, size, free_size[depth], value, order[depth]
-            )
-            if bound > best and 0 < depth <= levels:
-                splits[depth] = splits[level]
-                nears[depth] = nears[level]
-                bound = worth[depth] + optimise_split(
-                    gain[depth], left[depth], weight, splits[depth], nears[depth], degree, size, free_size[depth], best - worth[depth], ROUNDS
-                )
-                if bound > best:
-                    collect(gain[depth], left[depth], splits[depth], nears[depth], degree, size, free_size[depth], value, order[depth])
-            if bound <= best:
-                depth -= 1
-                opened = False
+def count_pairs(left: Ints, near: Ints, degree: Ints, size: Floats, room: float, value: Floats, order: Ints, counted: Floats) -> None:
+    """counted[c, d] = how often the solution behind the bound counts a pair (c, d) at its end c."""
+    counted[:] = 0.0
+    outer = room
+    for c in order:
+        if value[c] <= 0.0 or outer <= 0.0:
+            break
+        share = min(float(left[c]), outer / size[c])
+        outer -= share * size[c]
+        free = room - size[c]
+        for k in range(degree[c]):
+            d = near[c, k]
+            tasks = left[d] - (1 if d == c else 0)
+            if tasks <= 0 or (tasks * size[d] > free and size[c] + size[d] > room + EPS):
                 continue
-            # Take the class that adds most for its size.
-            c = order[depth, 0]
-            if RULE == 1:
-                top = -1e300
-                for k in range(classes):
-                    d = order[depth, k]
-                    if left[depth, d] > 0 and value[d] * left[depth, d] > top:
-                        top = value[d] * left[depth, d]
-                        c = d
-            elif RULE == 3:
-                fr = free_size[depth]
-                ratio = 0.0
-                for k in range(classes):
-                    d = order[depth, k]
-                    if value[d] <= 0.0:
-                        break
-                    fr -= left[depth, d] * size[d]
-                    if fr < 0.0:
-                        ratio = value[d] / size[d]
-                        break
-                top = -1e300
-                for k in range(classes):
-                    d = order[depth, k]
-                    if left[depth, d] > 0 and (value[d] - ratio * size[d]) * left[depth, d] > top:
-                        top = (value[d] - ratio * size[d]) * left[depth, d]
-                        c = d
-            elif RULE == 4:
-                top = -1e300
-                for k in range(classes):
-                    d = order[depth, k]
-                    if left[depth, d] > 0 and gain[depth, d] > top:
-                        top = gain[depth, d]
-                        c = d
-            if left[depth, c] == 0:
-                depth -= 1
-                opened = False
-                continue
-            branch[depth] = c
-            tasks[depth] = left[depth, c] + 1
-            opened = False
-        c = branch[depth]
-        tasks[depth] -= 1
-        n = tasks[depth]
-        if n < 0:
-            depth -= 1
-            continue
-        # child: exactly n tasks of class c
-        child = depth + 1
-        fits = True
-        for k in range(resources):
-            free[child, k] = free[depth, k] - n * demand[c, k]
-            if free[child, k] < 0.0:
-                fits = False
-        if not fits:
-            continue
-        pattern[c] = n
-        if n > 0 and slots_matter and not slots_fit(pattern, group, memory, heap, slots):
-            continue
-        free_size[child] = max(free_size[depth] - n * size[c], 0.0)
-        worth[child] = worth[depth] + n * gain[depth, c] + weight[c, c] * n * (n - 1) / 2
-        if n > 0 and worth[child] > best:
-            at = hits % ring
-            found[at] = pattern
-            found_value[at] = worth[child]
-            hits += 1
-            if enumerate_all:
-                if hits == ring:
-                    return hits, root, nodes, False
-            else:
-                best = worth[child]
-        order[child] = order[depth]
-        for d in range(classes):
-            gain[child, d] = gain[depth, d] + n * weight[c, d]
-            allowed = left[depth, d]
-            if allowed > 0:
-                for k in range(resources):
-                    while allowed > 0 and allowed * demand[d, k] > free[child, k]:
-                        allowed -= 1
-            left[child, d] = allowed
-        left[child, c] = 0
-        depth = child
-        opened = True
-    return hits, (root if enumerate_all else best), nodes, True
+            part = min(float(tasks), max(free, 0.0) / size[d])
+            free -= part * size[d]
+            counted[c, d] = share * part
+            if part < tasks:
+                break
 
 
 @compiled
-def grow(
-    price: Floats,
-    weight: Floats,
-    most: Ints,
-    demand: Floats,
-    room: Floats,
-    group: Ints,
-    memory: Floats,
-    heap: Floats,
-    slots: int,
-    slots_matter: bool,
-    size: Floats,
-    found: Ints,
-    found_value: Floats,
-) -> None:
-    """Good patterns by greed and exchange, one from each class as a seed: found[c], worth found_value[c] (-inf if none)."""
-    classes, resources = len(price), len(room)
+def grow(node: Node, price: Floats, found: Ints, worth_found: Floats) -> None:
+    """Good patterns by greed and exchange: found[c], worth worth_found[c], grown from one task of class c (-inf if none fits)."""
+    classes = len(price)
+    weight, size = node.weight, node.size
     for seed in range(classes):
-        found_value[seed] = -np.inf
-        if most[seed] == 0:
+        worth_found[seed] = -np.inf
+        if node.most[seed] == 0:
             continue
         pattern = found[seed]
         pattern[:] = 0
         gain = price.copy()
-        free = room.copy()
+        free = node.room.copy()
         total = 0.0
         entering, leaving = seed, -1
-        for _ in range(8 * classes):
+        for _ in range(8 * classes):  # exchanges always gain, the limit only guards against rounding
             if leaving >= 0:
                 pattern[leaving] -= 1
                 total -= gain[leaving] - weight[leaving, leaving]
                 gain -= weight[leaving]
-                free += demand[leaving]
+                free += node.demand[leaving]
             if entering >= 0:
                 total += gain[entering]
                 pattern[entering] += 1
                 gain += weight[entering]
-                free -= demand[entering]
-            best = 1e-9
+                free -= node.demand[entering]
             entering, leaving = -1, -1
-            best_add = 0.0
+            best = 0.0
             for c in range(classes):
-                if gain[c] <= 0.0 or pattern[c] >= most[c] or gain[c] / size[c] <= best_add:
-                    continue
-                fits = True
-                for k in range(resources):
-                    if demand[c, k] > free[k]:
-                        fits = False
-                if fits and slots_matter:
-                    pattern[c] += 1
-                    fits = slots_fit(pattern, group, memory, heap, slots)
-                    pattern[c] -= 1
-                if fits:
-                    best_add = gain[c] / size[c]
+                if gain[c] > best * size[c] and can_exchange(node, pattern, free, c, -1):
+                    best = gain[c] / size[c]
                     entering = c
             if entering >= 0:
                 continue
+            best = 1e-9 * abs(total)
             for d in range(classes):
                 if pattern[d] == 0:
                     continue
@@ -401,21 +387,30 @@ def grow(
                     best = -lost
                     entering, leaving = -1, d
                 for c in range(classes):
-                    if c == d or pattern[c] >= most[c] or gain[c] - weight[c, d] - lost <= best:
-                        continue
-                    fits = True
-                    for k in range(resources):
-                        if demand[c, k] > free[k] + demand[d, k]:
-                            fits = False
-                    if fits and slots_matter:
-                        pattern[c] += 1
-                        pattern[d] -= 1
-                        fits = slots_fit(pattern, group, memory, heap, slots)
-                        pattern[c] -= 1
-                        pattern[d] += 1
-                    if fits:
+                    if c != d and gain[c] - weight[c, d] - lost > best and can_exchange(node, pattern, free, c, d):
                         best = gain[c] - weight[c, d] - lost
                         entering, leaving = c, d
             if leaving < 0:
                 break
-        found_value[seed] = total
+        worth_found[seed] = total
+
+
+@compiled
+def can_exchange(node: Node, pattern: Ints, free: Floats, entering: int, leaving: int) -> bool:
+    """Whether one task may enter when one of class `leaving` (-1: none) goes."""
+    if pattern[entering] >= node.most[entering]:
+        return False
+    for k in range(len(free)):
+        room = free[k] + (node.demand[leaving, k] if leaving >= 0 else 0.0)
+        if node.demand[entering, k] > room:
+            return False
+    if not node.slots_matter:
+        return True
+    pattern[entering] += 1
+    if leaving >= 0:
+        pattern[leaving] -= 1
+    fits = slots_fit(pattern, node.group, node.memory, node.heap, node.slots)
+    pattern[entering] -= 1
+    if leaving >= 0:
+        pattern[leaving] += 1
+    return fits

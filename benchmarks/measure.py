@@ -1,0 +1,74 @@
+"""How benchmarks measure: medians after warm-up, whole commands in processes of their own, and a fixed loop to compare machines by."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+PRODUCTION = Path(__file__).resolve().parents[2] / "shared" / "data" / "production_cluster.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table; `holds` is None where nothing was promised."""
+
+    what: str
+    value: str
+    target: str = ""
+    holds: bool | None = None
+
+
+def median_seconds(work: Callable[[], object], runs: int = 5) -> float:
+    """Median of several runs after one to warm up."""
+    work()
+    return statistics.median(_seconds(work) for _ in range(runs))
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def command(arguments: Sequence[str]) -> tuple[float, float]:
+    """Seconds and peak megabytes of a headrace command in a process of its own."""
+    start = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "headrace.cli", *arguments], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        raise RuntimeError(f"headrace {' '.join(arguments)} ended with status {os.waitstatus_to_exitcode(status)}")
+    return time.perf_counter() - start, used.ru_maxrss / 1024
+
+
+def median_command(arguments: Sequence[str], runs: int = 5) -> tuple[float, float]:
+    """Median seconds and largest megabytes of a command, after one run to warm up."""
+    command(arguments)
+    measured = [command(arguments) for _ in range(runs)]
+    return statistics.median(s for s, _ in measured), max(mb for _, mb in measured)
+
+
+def calibration() -> float:
+    """Seconds of a fixed loop: half interpreter, half numpy."""
+
+    def work() -> None:
+        total = 0
+        for i in range(2_000_000):
+            total += i * i % 7
+        values = np.arange(2_000_000, dtype=np.float64)
+        for _ in range(20):
+            values = np.sqrt(values * values + 1.0)
+
+    return median_seconds(work)
+
+
+def within(value: float, limit: float, unit: str) -> tuple[str, str, bool]:
+    """A figure, its target and whether it holds."""
+    return f"{value:.3g} {unit}", f"<= {limit:g} {unit}", value <= limit

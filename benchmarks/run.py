@@ -1,0 +1,42 @@
+"""Run the benchmarks and print one table; `--quick` for a smaller run, names to choose some, `--markdown` for the README."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import os
+import platform
+import sys
+
+from measure import Row, calibration
+
+BENCHMARKS = ("ground",)
+
+
+def main() -> int:
+    """Print the table; the exit status says whether every target holds."""
+    arguments = sys.argv[1:]
+    quick, markdown = "--quick" in arguments, "--markdown" in arguments
+    chosen = [a for a in arguments if not a.startswith("-")] or BENCHMARKS
+    date = datetime.datetime.now(datetime.UTC).date()
+    print(f"{date}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; calibration loop {calibration():.3f} s\n")
+    if markdown:
+        print("| what | measured | target | |\n|---|---:|---:|---|")
+    missed = 0
+    for name in chosen:
+        for row in importlib.import_module(name).rows(quick):
+            print(line(row, markdown), flush=True)
+            missed += row.holds is False
+    return 1 if missed else 0
+
+
+def line(row: Row, markdown: bool) -> str:
+    """One row as text."""
+    verdict = {True: "holds", False: "MISSED", None: ""}[row.holds]
+    if markdown:
+        return f"| {row.what} | {row.value} | {row.target} | {verdict} |"
+    return f"{row.what:<90} {row.value:>16}  {row.target:>12}  {verdict}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

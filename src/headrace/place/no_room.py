@@ -1,0 +1,36 @@
+"""The refusal when no node can take a task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headrace.errors import Infeasible
+from headrace.model.problem import Bools, Floats, Problem
+
+TOLERANCE = 1e-9  # sums of demands may miss a capacity by rounding
+
+
+def fits(need: Floats, free: Floats) -> Bools:
+    """Where a need does not exceed what is free."""
+    return need <= free + TOLERANCE
+
+
+def no_room(problem: Problem, task: int, resources: Sequence[str], need: Floats, free: Floats, may: Bools) -> Infeasible:
+    """Why a task finds no node: need and free are [N, resources], may says which nodes have a worker for it, [N].
+
+    Names the node that comes nearest and what it lacks most, relative to the need.
+    """
+    name, component = problem.task_name(task), problem.components[problem.component_of[task]]
+    if fits(need, free).all(axis=1).any():
+        message = f"no node has room for `{name}`: where its resources are free, every slot is taken or full"
+        return Infeasible(message, task=name, resource="slots", needed=1, available=0, fix="free a slot or add a node")
+    lack = (need - free) / np.maximum(need, TOLERANCE)
+    node = int(np.where(may | ~may.any(), lack.max(axis=1), np.inf).argmin())
+    k = int(lack[node].argmax())
+    resource, needed, available = resources[k], float(need[node, k]), max(0.0, float(free[node, k]))
+    nearest = f"{problem.nodes[node]}, which comes nearest, has {available:g} free"
+    fix = f"add a node with {needed:g} {resource} free, or lower {resource} of {component} to {available:g}"
+    message = f"no node has room for `{name}`: it needs {needed:g} {resource}, and {nearest}"
+    return Infeasible(message, task=name, resource=resource, needed=needed, available=available, fix=fix)

@@ -1,0 +1,215 @@
+"""Exact for unsymmetric instances: patterns are generated where they pay, then all that could matter are enumerated.
+
+The master program chooses how many nodes of each class get which pattern so that every task is placed and most traffic is kept. Its linear
+relaxation is solved by column generation, with prices smoothed towards the best known (Wentges 1997). At any prices
+
+    prices @ count + sum over node classes of nodes * (most that a pattern is worth at these prices)
+
+is an upper bound on the traffic kept. A plan falls short of it by what its patterns fall short of the best, so patterns that alone fall
+short by more than the gap to a known plan need not be looked at: the others are enumerated, and an integer program over them decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from scipy.optimize import linprog  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+from scipy.sparse import csr_array, hstack, vstack  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+
+from headrace.solve.instance import Floats, Ints
+from headrace.solve.integer_program import Budget, IntegerProgram, maximise
+from headrace.solve.knapsack import Node, Search, advance, grow, node_of, open_search
+from headrace.solve.patterns import kept_by
+from headrace.solve.symmetry import Quotient
+
+Placed = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds something
+
+SMOOTHING = 0.8  # weight of the best prices known against those of the last master program
+SEARCH_NODES = 500_000  # of a knapsack search per step
+BEST_FOUND = 32  # patterns that a search for the best hands over
+COLUMNS_KEPT = 3_000  # in the master program; beyond, the worst leave
+COLUMN_LIMIT = 200_000  # of an enumeration: an integer program over more is hopeless
+FIRST_SLACK = 0.002  # of the traffic kept: how far below the bound to look for the optimum at first
+MORE_SLACK = 3.0
+HEURISTIC_NODES = 200
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """The most traffic that could be kept: patterns of the best plan found, and what no plan exceeds."""
+
+    placed: Placed | None
+    upper: float
+    done: bool  # the plan is the best there is, or there is none
+
+
+@dataclass(slots=True, eq=False)
+class _Master:
+    """The patterns known so far, each once."""
+
+    q: Quotient
+    nodes: list[Node]
+    pattern: list[Ints] = field(default_factory=list[Ints])
+    of_class: list[int] = field(default_factory=list[int])
+    kept: list[float] = field(default_factory=list[float])
+    known: set[tuple[int, bytes]] = field(default_factory=set[tuple[int, bytes]])
+
+    def add(self, j: int, patterns: Ints) -> int:
+        """Take in the patterns [P, C] for node class j; how many were new."""
+        new = 0
+        for pattern, kept in zip(patterns, kept_by(self.q, patterns), strict=True):
+            key = (j, pattern.tobytes())
+            if key not in self.known:
+                self.known.add(key)
+                self.pattern.append(pattern.copy())
+                self.of_class.append(j)
+                self.kept.append(float(kept))
+                new += 1
+        return new
+
+    def keep(self, chosen: Ints) -> None:
+        """Forget all patterns but the chosen."""
+        self.pattern = [self.pattern[p] for p in chosen]
+        self.of_class = [self.of_class[p] for p in chosen]
+        self.kept = [self.kept[p] for p in chosen]
+        self.known = {(j, pattern.tobytes()) for j, pattern in zip(self.of_class, self.pattern, strict=True)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prices:
+    """Prices of the tasks, and the bound that they give."""
+
+    task: Floats  # [C]
+    node: Floats  # [J]  the most that a pattern of the class is worth at these prices, at least 0
+    upper: float
+
+
+def most_kept(q: Quotient, start: Placed | None, budget: Budget, *, unit: float | None) -> Kept:
+    """The plan that keeps most traffic inside nodes, as far as the budget goes. All gains are multiples of `unit`, if given."""
+    weight = q.weights()
+    master = _Master(q, [node_of(q, weight, j) for j in range(len(q.nodes))])
+    for j, pattern in start or []:
+        master.add(j, pattern[None])
+    for j in range(len(q.nodes)):
+        master.add(j, np.diag(np.minimum(q.most[j], 1))[q.most[j] > 0])
+    plan = None if start is None else [(j, pattern) for j, pattern in start if pattern.any()]
+    prices = _relax(master, budget)
+    return _close(master, plan, prices, budget, unit)
+
+
+def _relax(master: _Master, budget: Budget) -> _Prices:
+    """Prices at (or, if the budget ends, near) the optimum of the linear relaxation."""
+    q = master.q
+    everything = float(q.edge_weight @ _pairs(q))
+    tolerance = 1e-9 * max(everything, 1.0)
+    # Leaving a task out must cost more than it can gain; what that is shows only when the relaxation leaves none out.
+    penalty = 2.0 * max(float((master.nodes[0].weight * q.count[None, :]).sum(axis=1).max(initial=0.0)), 1.0) if master.nodes else 1.0
+    best = _Prices(np.zeros(len(q.count)), np.full(len(q.nodes), everything), everything)
+    smoothing = SMOOTHING
+    while not budget.spent():
+        budget.spend()
+        value, task, node, left_out = _linear(master, penalty)
+        if best.upper - value <= 1e-5 * everything and left_out <= 1e-7 or best.upper < -tolerance:
+            break
+        if best.upper - value <= 1e-5 * (everything + penalty) and left_out > 1e-7:
+            penalty *= 10.0
+            continue
+        trial = smoothing * best.task + (1 - smoothing) * task if np.isfinite(best.upper) else task
+        added, floor = _grow(master, trial, task, node, tolerance)
+        if added:
+            continue
+        worth = np.zeros(len(q.nodes))
+        for j in range(len(q.nodes)):
+            worth[j], found = _best(master.nodes[j], -trial, float(floor[j]), budget)
+            added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
+        upper = float(trial @ q.count + worth @ q.nodes)
+        if upper < best.upper:
+            best = _Prices(trial, worth, upper)
+            smoothing = SMOOTHING
+        elif not added:
+            smoothing = max(0.0, smoothing - 0.3)
+    return best
+
+
+def _grow(master: _Master, trial: Floats, task: Floats, node: Floats, tolerance: float) -> tuple[int, Floats]:
+    """Add patterns found by greed that pay in the master program; how many, and the worth of the best of each node class."""
+    classes = len(trial)
+    added = 0
+    floor = np.zeros(len(master.nodes))
+    for j, holder in enumerate(master.nodes):
+        found, worth = np.zeros((classes, classes), dtype=np.int64), np.zeros(classes)
+        grow(holder, -trial, found, worth)
+        floor[j] = max(float(worth.max(initial=0.0)), 0.0)
+        found = found[np.isfinite(worth)]
+        added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
+    return added, floor
+
+
+def _paying(master: _Master, j: int, patterns: Ints, task: Floats, node: Floats, tolerance: float) -> Ints:
+    return np.flatnonzero(kept_by(master.q, patterns) - patterns @ task - node[j] > tolerance)
+
+
+def _best(node: Node, price: Floats, floor: float, budget: Budget) -> tuple[float, Ints]:
+    """The most that a pattern is worth (at least 0), or an upper bound if the budget ends, and good patterns on the way."""
+    found, worth = np.zeros((BEST_FOUND, len(price)), dtype=np.int64), np.zeros(BEST_FOUND)
+    # A pattern worth exactly the floor is known; the search may stop short of it by rounding.
+    search = open_search(node, price, floor)
+    hits = 0
+    while search.depth[0] >= 0:
+        hits = max(hits, advance(node, search, False, found, worth, SEARCH_NODES))
+        if search.depth[0] >= 0:
+            budget.spend()
+            if budget.spent():
+                return max(float(search.upper[0]), 0.0), found[: min(hits, BEST_FOUND)]
+    return max(float(search.floor[0]), 0.0), found[: min(hits, BEST_FOUND)]
+
+
+def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, float]:
+    """Value, task prices, node prices and tasks left out of the relaxed master program."""
+    q = master.q
+    patterns = len(master.pattern)
+    classes, node_classes = len(q.count), len(q.nodes)
+    shape = csr_array(np.array(master.pattern, dtype=np.float64).reshape(patterns, classes).T)
+    left_out = csr_array((np.ones(classes), (np.arange(classes), np.arange(classes))))
+    on_node = csr_array((np.ones(patterns), (master.of_class, np.arange(patterns))), shape=(node_classes, patterns + classes))
+    result = cast(
+        Any,
+        linprog(
+            np.concatenate([-np.array(master.kept), np.full(classes, penalty)]),
+            A_ub=on_node,
+            b_ub=q.nodes,
+            A_eq=hstack([shape, left_out], format="csr"),
+            b_eq=q.count,
+            method="highs-ds",
+        ),
+    )
+    task, node = -result.eqlin.marginals, -result.ineqlin.marginals
+    if patterns > COLUMNS_KEPT:
+        shortfall = node[master.of_class] + np.array(master.pattern) @ task - np.array(master.kept)
+        master.keep(np.sort(np.argsort(shortfall, kind="stable")[: COLUMNS_KEPT // 2]))
+    return -float(result.fun), task, node, float(result.x[patterns:].sum())
+
+
+def _close(master: _Master, plan: Placed | None, prices: _Prices, budget: Budget, unit: float | None) -> Kept:
+    """Find the best plan by looking ever further below the bound, until a plan is found there or nothing is left to look at."""
+    q = master.q
+    everything = float(q.edge_weight @ _pairs(q))
+    tolerance = 1e-7 * max(everything, 1.0)  # well below: what HiGHS answers for
+    upper = prices.upper
+    if upper < -tolerance:
+        return Kept(None, -np.inf, True)
+    value = _value(q, plan)
+    if not budget.spent():
+        known = Budget(steps=1)
+        plan, value = _better(q, plan, value, _integer(master, Budget(steps=1), unit))
+    del known
+    slack = FIRST_SLACK * max(upper, tolerance)
+    while not budget.spent():
+        upper_now = _rounded(upper, unit, tolerance)
+        if value >= upper_now - tolerance:
+            return Kept(plan, value, True)
+        slack = min(slack, upper - value + tolerance)
+        raise NotImplementedError
+    return Kept(plan, upper, False)
