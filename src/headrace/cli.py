@@ -25,12 +25,18 @@ Command = Callable[..., Any]
 class Headrace(click.Group):
     """Turns our own errors into one or a few lines and exit status 1; with --json also into the contract's error object."""
 
+    def make_context(self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any) -> click.Context:
+        wants_json = "--json" in args
+        ctx = super().make_context(info_name, args, parent, **extra)
+        ctx.meta["headrace.json"] = wants_json
+        return ctx
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except HeadraceError as error:
-            if "--json" in sys.argv[1:]:
-                click.echo(json.dumps({"format": "headrace/1", "error": error.fields()}))
+            if ctx.meta["headrace.json"]:
+                click.echo(dumps({"format": "headrace/1", "error": error.fields()}))
             click.echo(f"headrace: {error.message}" + (f"\n  what would help: {error.fix}" if error.fix else ""), err=True)
             ctx.exit(1)
 

@@ -20,7 +20,7 @@ from headrace.model.plan import assignment_section, counts_section, made_from
 from headrace.model.problem import Assignment, Problem
 from headrace.registry import algorithm, arguments, entries
 
-DEFAULT = "a3-storm"
+DEFAULT = "headrace"
 OBJECTIVES = tuple(FIGURES)
 
 

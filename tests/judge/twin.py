@@ -175,12 +175,11 @@ class Twin:
 
     def mbps(self, node: str, way: str) -> float:
         """Mbit/s a node sends to or takes in from other nodes."""
-        end = 0 if way == "out" else 1
-        return (
-            sum(pair[3] or 0.0 for pair in self.pairs if self.distance(*pair[:2]) >= 2 and self.placed[pair[end]][0] == node)
-            * 8
-            / 1e6
-        )
+        moved = 0.0
+        for a, b, _, size in self.pairs:
+            if self.distance(a, b) >= 2 and self.placed[a if way == "out" else b][0] == node:
+                moved += size or 0.0
+        return moved * 8 / 1e6
 
     def all_sized(self) -> bool:
         return all(size is not None for _, _, tuples, size in self.pairs if tuples > 0)
@@ -277,7 +276,7 @@ class Twin:
 
     def full(self) -> list[str]:
         """The resources that would not do, of the nodes in use."""
-        found = [f"node {node}: cpu" for node in self.used_nodes if self.cpu[node] > self.free(node, "cpu")]
+        found = [f"node {node}: cpu" for node in self.used_nodes if self.cpu[node] > max(0.0, self.free(node, "cpu"))]
         for way in ("out", "in"):
             found += [
                 f"node {node}: bandwidth {way}"

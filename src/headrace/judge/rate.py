@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headrace.judge.feasible import TOLERANCE
 from headrace.judge.traffic import Traffic, Workers, stream_crossing
 from headrace.judge.use import Use
 from headrace.model.arrays import Floats, totals
@@ -21,17 +22,22 @@ class Speed:
 
 
 def max_rate(problem: Problem, sent: Traffic, used: Use) -> Speed:
-    """The largest factor by which all spout rates can grow before a node's CPU or bandwidth is full; None if nothing limits it."""
+    """The largest factor by which all spout rates can grow before a node's CPU or bandwidth is full; None if nothing limits it.
+
+    It is 0 where the CPU that does not grow with the rates is too much for a node already.
+    """
+    free = problem.capacity[:, CPU] - problem.taken[:, CPU]
     fixed = used.resources[:, CPU] - used.cpu_by_rate
+    full = (fixed > 0) & (fixed > free + TOLERANCE * np.maximum(1.0, free))
     room = {
-        "cpu": (problem.capacity[:, CPU] - problem.taken[:, CPU] - fixed, used.cpu_by_rate),
+        "cpu": (free - fixed, used.cpu_by_rate),
         "bandwidth out": (problem.bandwidth_mbps, sent.out_bytes * 8 / 1e6),
         "bandwidth in": (problem.bandwidth_mbps, sent.in_bytes * 8 / 1e6),
     }
     best, bottleneck = np.inf, None
     for resource, (available, load) in room.items():
         with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(load > 0, np.maximum(available, 0.0) / load, np.inf)
+            factor = np.where(load > 0, np.maximum(available, 0.0) / load, np.where(full, 0.0, np.inf))
         n = int(factor.argmin())
         if factor[n] < best:
             best, bottleneck = float(factor[n]), f"node {problem.nodes[n]}: {resource}"

@@ -54,7 +54,7 @@ def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Cross
     source, target = problem.tasks_of(stream.source), problem.tasks_of(stream.target)
     emitted = stream.tuples_per_s * totals(workers.of_task[source], problem.share[source], len(workers.node))
     received = totals(workers.of_task[target], stream.received(target.stop - target.start), len(workers.node))
-    copies = received.sum()
+    copies = float(received.sum())
     at_home = 0.0
     if stream.grouping == "local-or-shuffle":
         # A worker that holds a target task keeps all its tuples; only the others send them round.
@@ -63,18 +63,26 @@ def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Cross
         emitted = np.where(local, 0.0, emitted)
     out_node, in_node = totals(workers.node, emitted, nodes), totals(workers.node, received, nodes)
     out_rack, in_rack = totals(problem.rack, out_node, racks), totals(problem.rack, in_node, racks)
-    sent = float(emitted.sum()) * copies
-    kept_in_worker = totals(workers.node, emitted * received, nodes)
-    kept_in_node = out_node * in_node
+    sent = float(emitted.sum())
+    elsewhere = rest(copies, in_node)  # [N] copies of a tuple that go to other nodes
     return Crossing(
-        total=sent + at_home,
-        inter_worker=sent - float(kept_in_worker.sum()),
-        inter_node=sent - float(kept_in_node.sum()),
-        inter_rack=sent - float((out_rack * in_rack).sum()),
-        to_other_worker=kept_in_node - kept_in_worker,
-        to_other_node=out_node * copies - kept_in_node,
-        from_other_node=in_node * emitted.sum() - kept_in_node,
+        total=sent * copies + at_home,
+        inter_worker=float(emitted @ rest(copies, received)),
+        inter_node=float(out_node @ elsewhere),
+        inter_rack=float(out_rack @ rest(copies, in_rack)),
+        to_other_worker=totals(workers.node, emitted * rest(in_node[workers.node], received), nodes),
+        to_other_node=out_node * elsewhere,
+        from_other_node=in_node * rest(sent, out_node),
     )
+
+
+def rest(whole: float | Floats, part: Floats) -> Floats:
+    """What is left of the whole beside a part, and nothing where the part is all of it but for rounding.
+
+    1e-12 of the whole is far less than one task's share among a million, and far more than adding up shares is off by.
+    """
+    left = whole - part
+    return np.where(left > 1e-12 * whole, left, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,10 +139,5 @@ def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = 
         out_bytes += totals(a[there], data[there], n)
         in_bytes += totals(b[there], data[there], n)
         sized &= not bool(np.isnan(pairs.bytes_per_s[rate > 0]).any())
-    total, inter_worker, inter_node, inter_rack = (float(max(0.0, v)) for v in _clean(level))
+    total, inter_worker, inter_node, inter_rack = (float(v) for v in level)
     return Traffic(total, inter_worker, inter_node, inter_rack, to_worker, to_node, out_bytes, in_bytes, sized)
-
-
-def _clean(level: Floats) -> Floats:
-    """Differences of equal sums leave dust; what is below a billionth of the total is none."""
-    return np.where(np.abs(level) < 1e-9 * level[0], 0.0, level)

@@ -24,6 +24,7 @@ class Named:
     spec: Component
     path: tuple[Key, ...]
     operator: str
+    resized: bool = False  # its number of tasks is not the file's, so task-level measurements do not fit it
 
 
 def expand(name: str) -> Iterator[str]:
@@ -78,7 +79,10 @@ def components_of(inputs: Inputs, tasks: Mapping[str, int]) -> tuple[list[Topolo
         if name not in known:
             raise InvalidInput(f"no component `{name}`{nearest(name, list(known))}")
     components = [
-        replace(c, spec=c.spec.model_copy(update={"tasks": tasks[c.name]})) if c.name in tasks else c for c in components
+        replace(c, spec=c.spec.model_copy(update={"tasks": tasks[c.name]}), resized=True)
+        if tasks.get(c.name, c.spec.tasks) != c.spec.tasks
+        else c
+        for c in components
     ]
     for c in components:
         if c.spec.spout and c.spec.inputs:

@@ -125,8 +125,11 @@ def _measured_streams(
     """Streams with what was measured in the place of what the topology says."""
     measured: list[float | None] = [None] * len(streams)
     streams, gain = list(streams), list(gain)
+    between: dict[tuple[int, int], list[int]] = {}
+    for s, stream in enumerate(streams):
+        between.setdefault((stream.source, stream.target), []).append(s)
     for row, entry in enumerate(inputs.document.streams or ()):
-        matching = _matching(inputs, row, entry, components, index, streams)
+        matching = _matching(inputs, row, entry, index, streams, between)
         for s in matching:
             stream, label = streams[s], f"streams: {entry.source} -> {entry.target}"
             q = components[stream.target].spec.tasks
@@ -158,22 +161,22 @@ def _matching(
     inputs: Inputs,
     row: int,
     entry: MeasuredStream,
-    components: Sequence[Named],
     index: Mapping[str, int],
     streams: Sequence[Stream],
+    between: Mapping[tuple[int, int], list[int]],
 ) -> list[int]:
     for key, name in (("from", entry.source), ("to", entry.target)):
         if name not in index:
             raise inputs.invalid(("streams", row, key), f"there is no component `{name}`{nearest(name, list(index))}")
-    between = [s for s, t in enumerate(streams) if (t.source, t.target) == (index[entry.source], index[entry.target])]
-    matching = [s for s in between if entry.stream in (None, streams[s].name)]
+    joining = between.get((index[entry.source], index[entry.target]), [])
+    matching = [s for s in joining if entry.stream in (None, streams[s].name)]
     if matching:
         return matching
-    names = ", ".join(streams[s].name for s in between)
-    had = (
-        f"the streams between them are: {names}" if between else f"`{entry.target}` does not list `{entry.source}` in its inputs"
-    )
-    raise inputs.invalid(("streams", row), f"no stream {entry.stream or ''} from `{entry.source}` to `{entry.target}`; {had}")
+    if not joining:
+        raise inputs.invalid(("streams", row), f"`{entry.target}` does not list `{entry.source}` in its inputs")
+    names = [streams[s].name for s in joining]
+    had = f"there are {', '.join(f'`{name}`' for name in names)}{nearest(str(entry.stream), names)}"
+    raise inputs.invalid(("streams", row), f"no stream `{entry.stream}` from `{entry.source}` to `{entry.target}`; {had}")
 
 
 def _pairs(inputs: Inputs, components: Sequence[Named], index: Mapping[str, int], tasks: Ints) -> Pairs:

@@ -15,6 +15,7 @@ from headrace.model.problem import UNPLACED, Assignment, Ints, Problem
 from headrace.planner import Planned
 
 COLOURS = 9  # classes c0 .. c8 of the style sheet
+STATES = ("feasible", "incomplete", "infeasible", "refused")  # of a result, best first
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Flow:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Results, best first: feasible plans, then infeasible ones, then refusals."""
+    """Results, best first."""
 
     results: tuple[Planned, ...]
     title: str
@@ -72,14 +73,21 @@ class View:
         return operators(self.problem)
 
 
-def _rank(result: Planned) -> tuple[int, float, int]:
-    """The order of `planner.best`, with the plans that it leaves out behind."""
-    report = result.report
+def _rank(result: Planned) -> tuple[int, int, float, int]:
+    """The order of `planner.best`, with the plans that it leaves out behind: incomplete, infeasible, refused."""
+    report, kind = result.report, STATES.index(state(result))
     if report is None:
-        return (2, 0.0, 0)
+        return (kind, 0, 0.0, 0)
     value = getattr(report, FIGURES[result.objective])
     score = np.inf if value is None else float(value)
-    return (0 if report.feasible else 1, -score if result.objective == "rate" else score, report.nodes_used)
+    return (kind, len(report.unplaced), -score if result.objective == "rate" else score, report.nodes_used)
+
+
+def state(result: Planned) -> str:
+    """A result in a word. An incomplete plan breaks no rule, but leaves topologies out."""
+    if result.report is None:
+        return "refused"
+    return "feasible" if result.report.feasible else "infeasible" if result.report.violations else "incomplete"
 
 
 def why(result: Planned) -> str | None:
@@ -137,8 +145,9 @@ def _measured(problem: Problem, assignment: Assignment | None) -> list[Flow]:
     if assignment is not None:
         a, b = assignment.node[pairs.source], assignment.node[pairs.target]
         crossing = np.bincount(flow, pairs.tuples_per_s * ((a != b) & (a != UNPLACED) & (b != UNPLACED)))
+    label = "" if problem.bare else "measured"
     rows = zip(joined.tolist(), total.tolist(), crossing.tolist(), strict=True)
-    return [Flow(key // size, key % size, "measured", sent, _dustless(crosses, sent)) for key, sent, crosses in rows]
+    return [Flow(key // size, key % size, label, sent, _dustless(crosses, sent)) for key, sent, crosses in rows]
 
 
 def _dustless(part: float, whole: float) -> float:

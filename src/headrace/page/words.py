@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from unicodedata import east_asian_width
 
 NONE = "–"
@@ -59,10 +60,6 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def truncated(text: str, most: int) -> str:
-    """At most so many columns; wide characters take two."""
-    columns = 0
-    for i, character in enumerate(text):
-        columns += 2 if east_asian_width(character) in "WF" else 1
-        if columns > most:
-            return truncated(text[:i], most - 1).removesuffix("…") + "…"
-    return text
+    """At most so many columns, the last an ellipsis if something is cut off; wide characters take two."""
+    ends = list(accumulate(2 if east_asian_width(character) in "WF" else 1 for character in text))
+    return text if not ends or ends[-1] <= most else text[: sum(end < most for end in ends)] + "…"

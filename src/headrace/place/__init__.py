@@ -2,6 +2,8 @@
 
 # name -> module; the module holds a function of the same name. One line per scheduler.
 SCHEDULERS: dict[str, str] = {
+    "headrace": "headrace.place.headrace",
+    "optimal": "headrace.place.optimal",
     "storm-even": "headrace.place.storm_even",
     "a3-storm": "headrace.place.a3_storm",
     "top-storm": "headrace.place.top_storm",

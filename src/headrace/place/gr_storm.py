@@ -25,7 +25,7 @@ from headrace.place.node_power import by_power, gflops
 from headrace.place.slot_filling import SlotTraffic, fill_nodes, slots_by_traffic
 from headrace.place.topologies import each_topology
 
-MOST_PAIRS = 200_000  # beyond, a cut takes long and 32-bit capacities become coarse
+MOST_PAIRS = 1_000_000  # some seconds; beyond, 32-bit capacities become too coarse
 INFINITE = 2**31 - 1  # the flow's capacities are 32-bit integers
 
 # scipy has no types for these.

@@ -136,5 +136,5 @@ def refusal(problem: Problem, task: int, need: Floats, free: Floats, heap: Float
         message = f"no worker can hold `{name}`: it needs {memory:g} memory_mb, and the worker heap is {limit:g}"
         fix = f"raise worker_max_heap_mb to {memory:g}"
         return Infeasible(message, task=name, resource="worker heap", needed=memory, available=limit, fix=fix)
-    has_worker = np.asarray(fits(need[:, MEMORY, None], heap)).any(axis=1)
+    has_worker = np.any(fits(need[:, MEMORY, None], heap), axis=1)
     return no_room(problem, task, problem.resources, need, free, has_worker)

@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec
 import numpy as np
 
 from headrace.errors import HeadraceError, Infeasible, Unsupported
+from headrace.model.arrays import Floats, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Bools, Problem
 
 Options = ParamSpec("Options")
@@ -65,12 +66,11 @@ def in_turn(
     return Assignment(node, worker, refused)
 
 
-def used(problem: Problem, assignment: Assignment) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def used(problem: Problem, assignment: Assignment) -> Floats:
     """What an assignment takes on each node, [N, K]."""
-    demand = problem.demand[problem.component_of]
-    machine = problem.node_type[assignment.node]
-    c = problem.component_of
-    demand[:, CPU] += problem.cpu_fixed[c, machine] + problem.cpu_rate[c, machine] * problem.share
-    total = np.zeros((len(problem.nodes), len(problem.resources)))
-    np.add.at(total, assignment.node, demand)
+    placed = assignment.node != UNPLACED
+    node, c = assignment.node[placed], problem.component_of[placed]
+    machine = problem.node_type[node]
+    total = np.column_stack([totals(node, problem.demand[c, k], len(problem.nodes)) for k in range(len(problem.resources))])
+    total[:, CPU] += totals(node, problem.cpu_fixed[c, machine] + problem.cpu_rate[c, machine] * problem.share[placed], len(problem.nodes))
     return total

@@ -39,6 +39,8 @@ class Classes:
         for c in range(len(self.component)):
             tasks = self.order[self.first[c] : self.first[c + 1]]
             left = x[c].copy()
+            if not left.any():
+                continue  # its topology was refused
             open_tasks = tasks
             if current is not None:
                 open_tasks = _stay(node, tasks, current, left)

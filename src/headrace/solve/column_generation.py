@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, hstack, vstack  # pyright: ignore[reportMiss
 
 from headrace.solve.instance import Floats, Ints
 from headrace.solve.integer_program import Budget, IntegerProgram, maximise
-from headrace.solve.knapsack import Node, Search, advance, grow, node_of, open_search
+from headrace.solve.knapsack import Node, advance, grow, node_of, open_search
 from headrace.solve.patterns import kept_by
 from headrace.solve.symmetry import Quotient
 
@@ -33,7 +33,6 @@ COLUMNS_KEPT = 3_000  # in the master program; beyond, the worst leave
 COLUMN_LIMIT = 200_000  # of an enumeration: an integer program over more is hopeless
 FIRST_SLACK = 0.002  # of the traffic kept: how far below the bound to look for the optimum at first
 MORE_SLACK = 3.0
-HEURISTIC_NODES = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,29 +93,33 @@ def most_kept(q: Quotient, start: Placed | None, budget: Budget, *, unit: float 
         master.add(j, pattern[None])
     for j in range(len(q.nodes)):
         master.add(j, np.diag(np.minimum(q.most[j], 1))[q.most[j] > 0])
-    plan = None if start is None else [(j, pattern) for j, pattern in start if pattern.any()]
-    prices = _relax(master, budget)
-    return _close(master, plan, prices, budget, unit)
+    value = _value(q, start)
+    prices = _relax(master, value, budget)
+    if prices is None:
+        return Kept(start, _everything(q), False)
+    if prices.upper < -_tolerance(q):
+        return Kept(None, -np.inf, True)
+    return _close(master, start, prices, budget, unit)
 
 
-def _relax(master: _Master, budget: Budget) -> _Prices:
-    """Prices at (or, if the budget ends, near) the optimum of the linear relaxation."""
+def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | None:
+    """Prices at, or if the budget ends near, the optimum of the linear relaxation; None if it ends before there are any."""
     q = master.q
-    everything = float(q.edge_weight @ _pairs(q))
-    tolerance = 1e-9 * max(everything, 1.0)
-    # Leaving a task out must cost more than it can gain; what that is shows only when the relaxation leaves none out.
-    penalty = 2.0 * max(float((master.nodes[0].weight * q.count[None, :]).sum(axis=1).max(initial=0.0)), 1.0) if master.nodes else 1.0
-    best = _Prices(np.zeros(len(q.count)), np.full(len(q.nodes), everything), everything)
+    everything, tolerance = _everything(q), 1e-2 * _tolerance(q)
+    penalty = 2.0 * everything + 1.0  # for leaving a task out; what is enough shows when the relaxation leaves none out
+    best: _Prices | None = None
     smoothing = SMOOTHING
     while not budget.spent():
         budget.spend()
         value, task, node, left_out = _linear(master, penalty)
-        if best.upper - value <= 1e-5 * everything and left_out <= 1e-7 or best.upper < -tolerance:
-            break
-        if best.upper - value <= 1e-5 * (everything + penalty) and left_out > 1e-7:
-            penalty *= 10.0
-            continue
-        trial = smoothing * best.task + (1 - smoothing) * task if np.isfinite(best.upper) else task
+        if best is not None:
+            near = 1e-5 * max(everything, abs(value))
+            if best.upper < -_tolerance(q) or best.upper - value <= max(near, 0.05 * (best.upper - value_known)):
+                if left_out <= 1e-7 or best.upper < -_tolerance(q) or penalty > 1e12 * everything:
+                    break
+                penalty *= 10.0
+                continue
+        trial = task if best is None else smoothing * best.task + (1 - smoothing) * task
         added, floor = _grow(master, trial, task, node, tolerance)
         if added:
             continue
@@ -124,12 +127,14 @@ def _relax(master: _Master, budget: Budget) -> _Prices:
         for j in range(len(q.nodes)):
             worth[j], found = _best(master.nodes[j], -trial, float(floor[j]), budget)
             added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
-        upper = float(trial @ q.count + worth @ q.nodes)
-        if upper < best.upper:
+        upper = float(trial @ q.count + worth @ q.nodes) + tolerance
+        if best is None or upper < best.upper:
             best = _Prices(trial, worth, upper)
             smoothing = SMOOTHING
         elif not added:
-            smoothing = max(0.0, smoothing - 0.3)
+            if smoothing == 0.0:
+                break
+            smoothing = max(0.0, smoothing - 0.4)
     return best
 
 
@@ -193,23 +198,95 @@ def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, flo
 
 
 def _close(master: _Master, plan: Placed | None, prices: _Prices, budget: Budget, unit: float | None) -> Kept:
-    """Find the best plan by looking ever further below the bound, until a plan is found there or nothing is left to look at."""
+    """Look ever further below the bound, until a plan is found there or nothing is left to look at."""
     q = master.q
-    everything = float(q.edge_weight @ _pairs(q))
-    tolerance = 1e-7 * max(everything, 1.0)  # well below: what HiGHS answers for
+    tolerance = _tolerance(q)
     upper = prices.upper
-    if upper < -tolerance:
-        return Kept(None, -np.inf, True)
-    value = _value(q, plan)
     if not budget.spent():
-        known = Budget(steps=1)
-        plan, value = _better(q, plan, value, _integer(master, Budget(steps=1), unit))
-    del known
-    slack = FIRST_SLACK * max(upper, tolerance)
-    while not budget.spent():
-        upper_now = _rounded(upper, unit, tolerance)
-        if value >= upper_now - tolerance:
+        budget.spend()
+        outcome = maximise(_program(q, master.of_class, master.pattern), Budget(steps=1), unit=unit or _scale(q))
+        plan = _better(q, plan, _placed(master.of_class, master.pattern, outcome.solution))
+    slack = FIRST_SLACK * prices.upper
+    while True:
+        value = _value(q, plan)
+        if value >= _rounded(upper, unit, tolerance) - tolerance:
             return Kept(plan, value, True)
-        slack = min(slack, upper - value + tolerance)
-        raise NotImplementedError
-    return Kept(plan, upper, False)
+        if budget.spent():
+            return Kept(plan, upper, False)
+        all_of_it = prices.upper - max(value, 0.0) + 2 * tolerance
+        slack = min(max(slack, tolerance), all_of_it)
+        of_class, patterns, complete = _enumerate(master.nodes, prices, slack, budget)
+        if not complete:
+            return Kept(plan, upper, False)
+        outcome = maximise(_program(q, of_class, patterns), budget, unit=unit or _scale(q))
+        plan = _better(q, plan, _placed(of_class, patterns, outcome.solution))
+        # Whoever keeps more than prices.upper - slack uses enumerated patterns alone.
+        upper = min(upper, max(prices.upper - slack, outcome.bound))
+        if not outcome.done:
+            return Kept(plan, upper, False)
+        if slack == all_of_it or _value(q, plan) >= prices.upper - slack:
+            return Kept(plan, _value(q, plan), True)
+        slack *= MORE_SLACK
+
+
+def _enumerate(nodes: list[Node], prices: _Prices, slack: float, budget: Budget) -> tuple[list[int], list[Ints], bool]:
+    """All patterns worth no less than the best of their node class minus the slack, and whether they are all."""
+    of_class: list[int] = []
+    patterns: list[Ints] = []
+    for j, node in enumerate(nodes):
+        found, worth = np.zeros((20_000, len(prices.task)), dtype=np.int64), np.zeros(20_000)
+        search = open_search(node, -prices.task, float(prices.node[j]) - slack)
+        while search.depth[0] >= 0:
+            hits = advance(node, search, True, found, worth, SEARCH_NODES)
+            patterns += list(found[:hits].copy())
+            of_class += [j] * hits
+            if search.depth[0] >= 0:
+                budget.spend()
+                if len(patterns) > COLUMN_LIMIT or budget.spent():
+                    return of_class, patterns, False
+    return of_class, patterns, True
+
+
+def _program(q: Quotient, of_class: list[int], patterns: list[Ints]) -> IntegerProgram:
+    counts = np.array(patterns, dtype=np.int64).reshape(len(patterns), len(q.count))
+    on_node = csr_array((np.ones(len(patterns)), (of_class, np.arange(len(patterns)))), shape=(len(q.nodes), len(patterns)))
+    return IntegerProgram(
+        gain=kept_by(q, counts),
+        matrix=vstack([csr_array(counts.T.astype(np.float64)), on_node], format="csr"),
+        low=np.concatenate([q.count, np.full(len(q.nodes), -np.inf)]),
+        high=np.concatenate([q.count, q.nodes]).astype(np.float64),
+    )
+
+
+def _placed(of_class: list[int], patterns: list[Ints], solution: Ints | None) -> Placed | None:
+    if solution is None:
+        return None
+    return [(of_class[p], patterns[p]) for p in np.flatnonzero(solution) for _ in range(int(solution[p]))]
+
+
+def _better(q: Quotient, plan: Placed | None, other: Placed | None) -> Placed | None:
+    return other if other is not None and _value(q, other) > _value(q, plan) else plan
+
+
+def _value(q: Quotient, plan: Placed | None) -> float:
+    if plan is None:
+        return -np.inf
+    return float(kept_by(q, np.array([pattern for _, pattern in plan], dtype=np.int64).reshape(len(plan), len(q.count))).sum())
+
+
+def _everything(q: Quotient) -> float:
+    """All traffic."""
+    return float(kept_by(q, q.count[None])[0])
+
+
+def _tolerance(q: Quotient) -> float:
+    """Differences in traffic that HiGHS may overlook."""
+    return 1e-7 * max(_everything(q), 1e-30)
+
+
+def _scale(q: Quotient) -> float:
+    return max(float(q.edge_weight.max(initial=0.0)), 1e-30)
+
+
+def _rounded(upper: float, unit: float | None, tolerance: float) -> float:
+    return upper if unit is None else float(np.floor((upper + tolerance) / unit + 1e-6)) * unit

@@ -1,0 +1,49 @@
+"""Plans as one HTML page that stands alone: no network, no framework, readable without script and on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+
+import headrace
+from headrace.errors import InvalidInput
+from headrace.page.comparison import comparison
+from headrace.page.explanation import explanation
+from headrace.page.headline import headline
+from headrace.page.markup import Html, element
+from headrace.page.placement import placement
+from headrace.page.topology import topology
+from headrace.page.view import View
+from headrace.planner import Planned
+
+# In reading order. A section that has nothing to say gives nothing.
+SECTIONS: tuple[Callable[[View], Html], ...] = (headline, topology, placement, comparison, explanation)
+
+
+def page(results: Sequence[Planned], *, title: str, command: str | None = None) -> str:
+    """One HTML document about plans of one problem; the same results give the same bytes."""
+    if not results:
+        raise InvalidInput("no result to show: a page needs at least one plan or refusal")
+    view = View.of(results, title, command)
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", _asset("style.css")),
+    )
+    body = element(
+        "body", element("main", *(section(view) for section in SECTIONS), _footer(view)), element("script", _asset("script.js"))
+    )
+    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _asset(name: str) -> Html:
+    return Html(files(__name__).joinpath(name).read_text(encoding="utf-8"))
+
+
+def _footer(view: View) -> Html:
+    first = view.results[0]
+    made = f"headrace {headrace.__version__}, objective {first.objective}, seed {first.seed}."
+    return element("footer", element("p", made), element("pre", view.command) if view.command else "")

@@ -1,0 +1,44 @@
+"""The proven least traffic between nodes, or the best plan and an honest bound when the budget ends.
+
+Source    ours; interchangeable tasks merged, an integer program over connected pieces and node patterns, column generation beyond that.
+Maturity  exact
+Guards    CPU, memory and further resources, slots, worker heap, pins and separations are never broken.
+Differs   Eskandari's model (eq. 4.1-4.5) asks for the same optimum task by task and node by node, and so meets every plan many times over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headrace.errors import Infeasible, Unsupported
+from headrace.model.problem import Assignment, Problem
+from headrace.place.headrace import Objective, assigned
+from headrace.place.refusal import refusal
+from headrace.solve.classes import classes_of
+from headrace.solve.exact import least_crossing
+from headrace.solve.search import least_crossing_search
+
+
+def optimal(
+    problem: Problem,
+    *,
+    objective: Objective = "traffic",
+    seed: int = 0,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
+) -> Assignment:
+    """Place all topologies together with the least inter-node traffic; a search gives the first plan to beat."""
+    if objective != "traffic":
+        raise Unsupported(f"optimal knows the objective traffic, not {objective}", fix="use headrace")
+    for s in problem.streams:
+        if s.grouping == "local-or-shuffle":
+            names = f"{problem.components[s.source]} -> {problem.components[s.target]}"
+            raise Unsupported(f"optimal does not know local-or-shuffle ({names}): what crosses depends on workers", fix="use headrace")
+    classes = classes_of(problem)
+    start = least_crossing_search(classes.instance, seed=seed, deadline=deadline)
+    proof = least_crossing(classes.instance, start=None if start is None else start.x, steps=steps, deadline=deadline)
+    if proof.infeasible:
+        raise refusal(problem, classes.instance)
+    if proof.x is None:
+        raise Infeasible("no plan found within the budget, and none proven impossible", fix="give more steps or seconds")
+    return assigned(problem, classes, proof.x)
