@@ -252,3 +252,46 @@ def _pairs(random: Random, source: str, sources: int, target: str, targets: int)
 def _judge_options(random: Random) -> Content:
     options = _some(random, 0.3, send_worker_cpu_ms=0.4, send_node_cpu_ms=1.3, batch_interval_s=2.5, batch_overhead_s=0.25)
     return {"options": {"judge": options}} if options else {}
+
+
+def renamed(content: Content, prefix: str) -> Content:
+    """The same sections with a prefix before every name: what sorts before what stays as it is."""
+
+    def name(old: str) -> str:
+        return "/".join(prefix + part for part in old.split("/"))
+
+    def component(spec: Content) -> Content:
+        inputs = {name(source): streams for source, streams in spec.get("inputs", {}).items()}
+        more = {"nodes": [name(node) for node in spec["nodes"]]} if "nodes" in spec else {}
+        more |= {"component": name(spec["component"])} if "component" in spec else {}
+        return spec | more | ({"inputs": inputs} if inputs else {})
+
+    def topology(spec: Content) -> Content:
+        new = spec | {"name": name(spec["name"])} if "name" in spec else dict(spec)
+        return new | (
+            {"components": {name(c): component(s) for c, s in spec["components"].items()}} if "components" in spec else {}
+        )
+
+    def types(costs: Content) -> Content:
+        return {machine if machine == "*" else name(machine): cost for machine, cost in costs.items()}
+
+    new = dict(content)
+    nodes = content["cluster"]["nodes"]
+    facts = {n: {key: name(fact) if key in ("type", "rack") else fact for key, fact in node.items()} for n, node in nodes.items()}
+    new["cluster"] = {"nodes": {name(n): node for n, node in facts.items()}}
+    changed: Content = {}
+    if "topology" in content:
+        changed["topology"] = topology(content["topology"])
+    if "topologies" in content:
+        changed["topologies"] = [topology(spec) for spec in content["topologies"]]
+    if "tasks" in content:
+        changed["tasks"] = {name(task): component(spec) for task, spec in content["tasks"].items()}
+    if "profile" in content:
+        changed["profile"] = {name(c): types(costs) for c, costs in content["profile"].items()}
+    if "catalog" in content:
+        changed["catalog"] = types(content["catalog"])
+    if "streams" in content:
+        changed["streams"] = [row | {"from": name(row["from"]), "to": name(row["to"])} for row in content["streams"]]
+    if "traffic" in content:
+        changed["traffic"] = [[name(row[0]), name(row[1]), *row[2:]] for row in content["traffic"]]
+    return new | changed

@@ -6,6 +6,7 @@ import json
 import resource
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def million() -> Problem:
     names = [f"c{i:02d}" for i in range(COMPONENTS)]
     each = TASKS_EACH // NODES
     components: dict[str, Any] = {names[0]: {"spout": True, "rate": 1_000_000}}
-    components |= {name: {"inputs": {before: "shuffle"}} for before, name in zip(names, names[1:], strict=False)}
+    components |= {name: {"inputs": {before: "shuffle"}} for before, name in pairwise(names)}
     content: Content = {
         "topology": {
             "components": {name: spec | {"tasks": TASKS_EACH, "cpu": 2, "bytes": 10} for name, spec in components.items()}

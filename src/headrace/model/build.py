@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from headrace.errors import InvalidInput
 from headrace.model.arrays import Bools
-from headrace.model.cluster import inventory_notes, known, nodes_of, prices, slot_taken
-from headrace.model.components import Named, components_of, expand
+from headrace.model.cluster import expanded, inventory_notes, known, nodes_of, prices, slot_taken
+from headrace.model.components import Named, components_of
 from headrace.model.document import Node
 from headrace.model.plan import assignment_of
 from headrace.model.problem import CPU, Problem
@@ -83,7 +84,10 @@ def build(inputs: Inputs, *, tasks: Mapping[str, int] | None = None) -> Problem:
     )
     if document.plan is None or (document.plan.assignment is None and document.plan.placement is None):
         return problem
-    return replace(problem, current=assignment_of(problem, document.plan))
+    try:
+        return replace(problem, current=assignment_of(problem, document.plan))
+    except InvalidInput as error:
+        raise inputs.invalid(("plan",), error.message) from None
 
 
 def _further(nodes: Mapping[str, Node], components: Sequence[Named]) -> set[str]:
@@ -103,7 +107,7 @@ def _allowed(inputs: Inputs, components: Sequence[Named], index: Mapping[str, in
     for i, c in enumerate(components):
         if c.spec.nodes is not None:
             allowed[i] = False
-            for name in (name for pattern in c.spec.nodes for name in expand(pattern)):
+            for name in (name for pattern in c.spec.nodes for name in expanded(inputs, (*c.path, "nodes"), pattern)):
                 if name not in index:
                     raise inputs.invalid((*c.path, "nodes"), f"the cluster has no node `{name}`{nearest(name, list(index))}")
                 allowed[i, index[name]] = True

@@ -10,7 +10,7 @@ from headrace.errors import InvalidInput
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.components import expand
 from headrace.model.document import MachineType, Node
-from headrace.model.read import Inputs, nearest
+from headrace.model.read import Inputs, Key, nearest
 
 
 def nodes_of(inputs: Inputs) -> dict[str, Node]:
@@ -20,7 +20,7 @@ def nodes_of(inputs: Inputs) -> dict[str, Node]:
         raise InvalidInput("no cluster: give a file with `cluster`")
     nodes: dict[str, Node] = {}
     for pattern, node in (cluster.nodes if cluster else {}).items():
-        for name in expand(pattern):
+        for name in expanded(inputs, ("cluster", "nodes", pattern), pattern):
             if name in nodes:
                 raise inputs.invalid(("cluster", "nodes", pattern), f"the node `{name}` is given twice")
             nodes[name] = node
@@ -32,6 +32,14 @@ def nodes_of(inputs: Inputs) -> dict[str, Node]:
     if not nodes:
         raise inputs.invalid(("cluster", "nodes"), "the cluster has no nodes; at least one is needed")
     return nodes
+
+
+def expanded(inputs: Inputs, path: Sequence[Key], pattern: str) -> Iterator[str]:
+    """The names a pattern stands for; a wrong one is an error at its place in the file."""
+    try:
+        return expand(pattern)
+    except InvalidInput as error:
+        raise inputs.invalid(path, error.message) from None
 
 
 def inventory_notes(inputs: Inputs) -> Iterator[str]:

@@ -24,7 +24,7 @@ class Named:
     spec: Component
     path: tuple[Key, ...]
     operator: str
-    resized: bool = False  # its number of tasks is not the file's, so task-level measurements do not fit it
+    measured_tasks: int | None = None  # the file's number of tasks, which task-level measurements speak of, if another is planned
 
 
 def expand(name: str) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _numbered(name: str) -> Iterator[str]:
 
 def components_of(inputs: Inputs, tasks: Mapping[str, int]) -> tuple[list[Topology], list[Named]]:
     document = inputs.document
-    if document.topologies is not None:
+    if document.topologies:
         topologies: list[tuple[Topology, tuple[Key, ...]]] = [(t, ("topologies", i)) for i, t in enumerate(document.topologies)]
     elif document.topology is not None or document.tasks is not None:
         topologies = [(document.topology or Topology(), ("topology",))]
@@ -79,7 +79,7 @@ def components_of(inputs: Inputs, tasks: Mapping[str, int]) -> tuple[list[Topolo
         if name not in known:
             raise InvalidInput(f"no component `{name}`{nearest(name, list(known))}")
     components = [
-        replace(c, spec=c.spec.model_copy(update={"tasks": tasks[c.name]}), resized=True)
+        replace(c, spec=c.spec.model_copy(update={"tasks": tasks[c.name]}), measured_tasks=c.spec.tasks)
         if tasks.get(c.name, c.spec.tasks) != c.spec.tasks
         else c
         for c in components

@@ -34,9 +34,12 @@ def profile_of(
             cost = costs.get(machine) or costs.get("*")
             if cost is None:
                 had = ", ".join(f"`{t}`" for t in costs)
+                lacks = (
+                    f"not machine type `{machine}`, which the cluster has" if machine else "the cluster has nodes without `type`"
+                )
                 raise inputs.invalid(
                     ("profile", c.name),
-                    f'has {had} but not machine type `{machine}`, which the cluster has; add it, or "*" for any type',
+                    f'has {had} but {lacks}; add it, or "*" for any type',
                 )
             by_rate[i, y] = rate[i] * (cost.cpu_ms or 0.0) / 10  # eq. 5 of Nasiri et al.: points = rate * ms / 10 + fixed
             fixed[i, y] = cost.cpu_fixed

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
+import numpy as np
 import yaml
 from pydantic import BaseModel, ValidationError
 
@@ -22,6 +23,10 @@ from headrace.model.document import FORMAT, SECTIONS, Document
 Key = str | int
 Model = TypeVar("Model", bound=BaseModel)
 
+JSON = re.compile(r"\s*\{")
+DEEPEST = 1000  # levels; the format has a dozen
+DEEP_BLOCK = re.compile(rf"^[ ?-]{{{DEEPEST}}}", re.MULTILINE)
+NO_BRACKET = bytes(letter for letter in range(256) if letter not in b"[{]}")
 LINES_UP_TO = 4_000_000  # characters: finding a line means parsing again, which takes seconds per ten million
 
 
@@ -137,13 +142,13 @@ def read_file(name: str | Path) -> File:
         raise InvalidInput(f"{shown}: holds {_kind(content)}; a headrace/1 file is a mapping that starts with `format: {FORMAT}`")
     mapping = cast("dict[str, Any]", content)
     if mapping.get("format") != FORMAT:
-        had = f"has `format: {mapping['format']}`" if "format" in mapping else "has no `format`"
+        had = f"has `format: {str(mapping['format'])[:80]}`" if "format" in mapping else "has no `format`"
         raise InvalidInput(f"{shown}: {had}; this version reads `format: {FORMAT}`")
     return File(shown, text, mapping)
 
 
 def read_text(name: str | Path, needed: str, holds: bytes = b"") -> str | None:
-    """A file's text; None if a word that it must hold is absent, which is far quicker to see than what is wrong with it."""
+    """A file's text; None if it is large and lacks a word it must hold, since finding what is wrong with it takes minutes."""
     path, shown = Path(name), str(name)
     if path.is_dir():
         raise InvalidInput(f"{shown}: is a folder; {needed}")
@@ -155,10 +160,8 @@ def read_text(name: str | Path, needed: str, holds: bytes = b"") -> str | None:
             if b"\0" in data:
                 raise InvalidInput(f"{shown}: is not text; {needed}")
             data += stream.read()
-        if holds not in data:
-            data.decode("utf-8-sig")
-            return None
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
+        return text if len(text) <= LINES_UP_TO or holds in data else None
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{shown}: is not UTF-8 text (byte {error.start}); {needed}") from None
     except OSError as error:
@@ -167,7 +170,7 @@ def read_text(name: str | Path, needed: str, holds: bytes = b"") -> str | None:
 
 def parse(name: str, text: str) -> object:
     """Parse JSON or YAML; duplicate keys are errors in both."""
-    if text.lstrip()[:1] == "{":
+    if JSON.match(text):
         try:
             return json.loads(text, object_pairs_hook=_unique_pairs)
         except _Duplicate as twice:
@@ -176,8 +179,12 @@ def parse(name: str, text: str) -> object:
             if len(text) > LINES_UP_TO:
                 raise InvalidInput(f"{name}:{error.lineno}: is not JSON: {error.msg}") from None
             # else: YAML's flow style also starts with a brace; its parser names the line
-        except (ValueError, RecursionError):
-            pass
+        except RecursionError:
+            raise InvalidInput(f"{name}: is nested too deeply") from None
+        except ValueError as error:
+            raise InvalidInput(f"{name}: is not JSON: {error}") from None
+    if _nested_deeply(text):
+        raise InvalidInput(f"{name}: is nested too deeply")
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
@@ -188,6 +195,13 @@ def parse(name: str, text: str) -> object:
         raise InvalidInput(f"{name}: is not YAML: {str(error).splitlines()[0]}") from None
     except (RecursionError, ValueError) as error:
         raise InvalidInput(f"{name}: is not YAML: {str(error).splitlines()[0]}") from None
+
+
+def _nested_deeply(text: str) -> bool:
+    """Whether YAML's parser, which calls itself for every level and checks nothing, could exhaust the stack."""
+    brackets = np.frombuffer(text.encode().translate(None, NO_BRACKET), dtype=np.uint8)
+    depth = np.cumsum(np.where(np.isin(brackets, list(b"[{")), 1, -1))
+    return bool(DEEP_BLOCK.search(text)) or int(depth.max(initial=0)) > DEEPEST
 
 
 class _Duplicate(Exception):
@@ -244,11 +258,18 @@ def nearest(word: str, known: Sequence[str]) -> str:
     return f" (did you mean `{match[0]}`?)" if match else ""
 
 
+def _quoted(value: object) -> str:
+    """A value as written, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
 def _kind(value: object) -> str:
     names: dict[type, str] = {
         type(None): "nothing",
         str: "text",
         list: "a list",
+        dict: "a mapping",
         bool: "true or false",
         int: "a number",
         float: "a number",
@@ -256,14 +277,20 @@ def _kind(value: object) -> str:
     return names.get(type(value), f"a {type(value).__name__}")
 
 
+ROW_SHAPE = ("missing", "too_long", "tuple_type")  # what validation says of a row of `traffic` that is not one
+
+
 def _explain(error: ValidationError, content: Mapping[str, Any], origin: Mapping[str, File], model: type[BaseModel]) -> list[str]:
     """One line per mistake, at most ten, each place once."""
     found: dict[tuple[Key, ...], str] = {}
     for detail in error.errors(include_url=False):
-        path = _real_path(content, detail["loc"])
-        path = path[:2] if path[:1] == ["traffic"] and detail["type"] == "missing" else path
+        path = _real_path(content, detail["loc"], whole=detail["type"] == "missing")
+        if path[:1] == ["traffic"] and detail["type"] in ROW_SHAPE:
+            path = path[:2]
         if tuple(path) not in found:
             found[tuple(path)] = _message(detail, path, model)
+    for row in {path[:2] for path in found if path[:1] == ("traffic",) and len(path) > 2}:
+        found.pop(row, None)  # a row with a bad value also fails to be the other kind of row
     lines: list[str] = []
     for path, message in islice(found.items(), 10):
         file = origin.get(str(path[0])) if path else None
@@ -271,8 +298,11 @@ def _explain(error: ValidationError, content: Mapping[str, Any], origin: Mapping
     return lines + ([f"and {len(found) - 10} more"] if len(found) > 10 else [])
 
 
-def _real_path(content: Mapping[str, Any], loc: Sequence[Key]) -> list[Key]:
-    """The path without the steps that validation adds (branches of unions, short forms spelled out)."""
+def _real_path(content: Mapping[str, Any], loc: Sequence[Key], *, whole: bool) -> list[Key]:
+    """The path without the steps that validation adds (branches of unions, short forms spelled out).
+
+    `whole`: its last step need not exist, since that it is missing is the mistake.
+    """
     path: list[Key] = []
     value: object = content
     for position, key in enumerate(loc):
@@ -284,7 +314,7 @@ def _real_path(content: Mapping[str, Any], loc: Sequence[Key]) -> list[Key]:
             value = items[key] if key < len(items) else None
         elif isinstance(value, dict) and str(key) in value:
             value = cast("dict[str, object]", value)[str(key)]
-        elif not last or not isinstance(value, dict):
+        elif not (last and whole and isinstance(value, dict)):
             continue
         path.append(key)
     return path
@@ -292,7 +322,9 @@ def _real_path(content: Mapping[str, Any], loc: Sequence[Key]) -> list[Key]:
 
 def _message(detail: Any, path: Sequence[Key], model: type[BaseModel]) -> str:
     kind, got = str(detail["type"]), detail.get("input")
-    if path[:1] == ["traffic"] and kind in ("missing", "too_long", "tuple_type"):
+    if path[:1] == ["options"] and len(path) > 2:
+        return f"is {_kind(got)}; an option is a number, text, true or false"
+    if path[:1] == ["traffic"] and kind in ROW_SHAPE:
         return "a row is [from task, to task, tuples/s] or [from task, to task, tuples/s, bytes/s]"
     if kind == "extra_forbidden":
         return f"unknown key `{path[-1]}`{nearest(str(path[-1]), known_keys(path[:-1], model))}"
@@ -300,14 +332,15 @@ def _message(detail: Any, path: Sequence[Key], model: type[BaseModel]) -> str:
         return f"`{path[-1]}` is needed and missing"
     if kind == "literal_error":
         choices = re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
-        return f"{got!r} is not one of {', '.join(choices)}{nearest(str(got), choices)}"
+        return f"{_quoted(got)} is not one of {', '.join(choices)}{nearest(str(got), choices)}"
     limits = {"greater_than_equal": ("at least", "ge"), "greater_than": ("more than", "gt"), "less_than_equal": ("at most", "le")}
     if kind in limits:
         word, key = limits[kind]
-        return f"is {got}; it must be {word} {detail['ctx'][key]:g}"
+        limit = detail["ctx"][key]
+        return f"is {_quoted(got)}; it must be {word} {f'{limit:,}' if isinstance(limit, int) else f'{limit:g}'}"
     if kind == "finite_number":
         return f"is {got}; a finite number is needed"
-    shown = repr(got) if isinstance(got, str | int | float | bool) else _kind(got)
+    shown = str(got).lower() if isinstance(got, bool) else _quoted(got) if isinstance(got, str | int | float) else _kind(got)
     needs = {
         "int": "a whole number",
         "float": "a number",

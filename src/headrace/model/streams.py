@@ -31,8 +31,12 @@ class Flowing:
         streams = _streams(inputs, topologies, components, index)
         gain = [_gain(topologies[components[s.source].topology], components[s.source], streams, s) for s in streams]
         streams, gain, measured = _measured_streams(inputs, components, index, streams, gain, notes)
-        pairs = _pairs(inputs, components, index, tasks)
-        streams, measured, covered = _covered(streams, measured, pairs, tasks)
+        stated = np.array([c.measured_tasks or c.spec.tasks for c in components], dtype=np.int64)
+        pairs = _pairs(inputs, components, index, stated)
+        streams, measured, covered = _covered(streams, measured, pairs, stated)
+        if len(pairs) and (tasks != stated).any():
+            notes.append("traffic: measured with another number of tasks, so used as totals per stream where that number changed")
+            streams, pairs, covered = _resized(streams, pairs, covered, stated, tasks)
         spout_rate = _spout_rates(inputs, components, notes)
         flows = [
             Flow(s.source, s.target, g, float(tasks[s.target]) if s.grouping == "all" else 1.0, m)
@@ -145,14 +149,17 @@ def _measured_streams(
                 notes.append(f"{label}: rate derived -> {entry.tuples_per_s:g} tuples/s")
                 measured[s] = entry.tuples_per_s
             if entry.shares is not None and stream.grouping != "all":
-                if len(entry.shares) != q:
+                if len(entry.shares) == components[stream.target].measured_tasks:
+                    notes.append(f"{label}: shares left out, since they are of {len(entry.shares)} tasks and {q} are planned")
+                elif len(entry.shares) != q:
                     raise inputs.invalid(
                         ("streams", row, "shares"), f"has {len(entry.shares)} shares; `{entry.target}` has {q} tasks"
                     )
-                if not sum(entry.shares) > 0:
+                elif not sum(entry.shares) > 0:
                     raise inputs.invalid(("streams", row, "shares"), "every share is 0; at least one must be more")
-                notes.append(f"{label}: shares {stream.grouping} -> measured")
-                stream = replace(stream, shares=np.array(entry.shares) / sum(entry.shares))
+                else:
+                    notes.append(f"{label}: shares {stream.grouping} -> measured")
+                    stream = replace(stream, shares=np.array(entry.shares) / sum(entry.shares))
             streams[s] = stream
     return streams, gain, measured
 
@@ -186,7 +193,7 @@ def _pairs(inputs: Inputs, components: Sequence[Named], index: Mapping[str, int]
     for row, entry in enumerate(rows):
         for position, name in enumerate(entry[:2]):
             if name not in numbers:
-                numbers[str(name)] = _task(inputs, (row, position), str(name), components, index, first)
+                numbers[str(name)] = _task(inputs, (row, position), str(name), index, first)
     source = np.array([numbers[row[0]] for row in rows], dtype=np.int64)
     target = np.array([numbers[row[1]] for row in rows], dtype=np.int64)
     tuples = np.array([row[2] for row in rows], dtype=np.float64)
@@ -200,9 +207,7 @@ def _pairs(inputs: Inputs, components: Sequence[Named], index: Mapping[str, int]
     return Pairs(source, target, tuples, data)
 
 
-def _task(
-    inputs: Inputs, place: tuple[int, int], name: str, components: Sequence[Named], index: Mapping[str, int], first: Ints
-) -> int:
+def _task(inputs: Inputs, place: tuple[int, int], name: str, index: Mapping[str, int], first: Ints) -> int:
     path = ("traffic", *place)
     if inputs.document.tasks is not None:
         if name not in index:
@@ -212,7 +217,7 @@ def _task(
     if component not in index or not number.isdecimal():
         shown = component if dot else name
         raise inputs.invalid(path, f"there is no task `{name}`; tasks are called component.N{nearest(shown, list(index))}")
-    count = components[index[component]].spec.tasks
+    count = int(first[index[component] + 1] - first[index[component]])
     if not 1 <= int(number) <= count:
         raise inputs.invalid(path, f"there is no task `{name}`; `{component}` has tasks 1 to {count}")
     return int(first[index[component]]) + int(number) - 1
@@ -237,6 +242,26 @@ def _covered(
             amount[i] = 0.0 if edge in seen else total[edge] / copies
             seen.add(edge)
     return streams, amount, covered
+
+
+def _resized(
+    streams: list[Stream], pairs: Pairs, covered: list[bool], stated: Ints, tasks: Ints
+) -> tuple[list[Stream], Pairs, list[bool]]:
+    """What still holds where components have another number of tasks than was measured: totals, but not who sent to whom."""
+    changed = tasks != stated
+    owner = np.repeat(np.arange(len(stated)), stated)
+    a, b = owner[pairs.source], owner[pairs.target]
+    shift = (np.cumsum(tasks) - tasks) - (np.cumsum(stated) - stated)
+    kept = ~(changed[a] | changed[b])
+    holds = Pairs(
+        (pairs.source + shift[a])[kept], (pairs.target + shift[b])[kept], pairs.tuples_per_s[kept], pairs.bytes_per_s[kept]
+    )
+    lost = [c and bool(changed[s.source] or changed[s.target]) for s, c in zip(streams, covered, strict=True)]
+    for i, stream in enumerate(streams):
+        rows = (a == stream.source) & (b == stream.target)
+        if lost[i] and pairs.tuples_per_s[rows].sum() > 0 and not np.isnan(pairs.bytes_per_s[rows]).any():
+            streams[i] = replace(stream, bytes=float(pairs.bytes_per_s[rows].sum() / pairs.tuples_per_s[rows].sum()))
+    return streams, holds, [c and not gone for c, gone in zip(covered, lost, strict=True)]
 
 
 def _task_share(streams: Sequence[Stream], covered: Sequence[bool], pairs: Pairs, tasks: Ints) -> Floats | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from headrace.page.layers import Layout, layered
 from headrace.page.markup import Html, element
@@ -15,8 +16,8 @@ ROW_GAP = 26.0
 MARGIN = 20.0  # room for labels at the rim
 THINNEST, WIDEST = 1.25, 9.0  # of a stream
 SMALLEST_SCALE = 0.72  # a drawing that does not fit shrinks so far, then scrolls
-LONGEST_NAME, LONGEST_DETAIL, LONGEST_LABEL = 17, 22, 18  # letters
-NAME_LETTER, DETAIL_LETTER = 8.0, 6.1  # widths on average, on the safe side
+LONGEST_NAME, LONGEST_DETAIL, LONGEST_LABEL = 15, 21, 16  # letters
+NAME_LETTER, DETAIL_LETTER = 8.3, 6.1  # widths on average, on the safe side
 DASHED = 'class="back"'  # in a drawing that has cycles; no name can hold it, because quotes are escaped
 
 Point = tuple[float, float]
@@ -63,7 +64,7 @@ class Columns:
         name = min(LONGEST_NAME, max(len(box.name) for box in boxes)) * NAME_LETTER
         detail = min(LONGEST_DETAIL, max(len(box.detail) for box in boxes)) * DETAIL_LETTER
         label = max((len(line) for curve in curves for line in curve.lines()), default=0) * DETAIL_LETTER
-        return Columns(TAB_WIDTH + max(name, detail) + 24.0, max(56.0, label + 32.0))
+        return Columns(TAB_WIDTH + max(name, detail) + 22.0, max(56.0, label + 28.0))
 
     def left(self, layer: int) -> float:
         """Where the boxes of a layer begin."""
@@ -85,7 +86,7 @@ class Route:
         """As the `d` of an SVG path that ends a bit before the last point."""
         points = [*self.points[:-1], (self.points[-1][0] - short_by, self.points[-1][1])]
         d = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
-        for i, ((x, y), (u, v)) in enumerate(zip(points, points[1:], strict=False)):
+        for i, ((x, y), (u, v)) in enumerate(pairwise(points)):
             if self.around:
                 d.append(_rounded((x, y), (u, v), points[i + 2]) if i + 2 < len(points) else f"H{u:.1f}")
             elif i % 2:
@@ -196,7 +197,9 @@ def _stream(curve: Curve, route: Route, wide: float) -> Html:
         "g",
         element("title", curve.tooltip),
         element("path", d=shaft, class_="back" if route.around else None, stroke_width=wide),
-        element("path", d=shaft, class_="crossing", stroke_width=max(core, 1.0)) if core > 0 else "",
+        element("path", d=shaft, class_="crossing back" if route.around else "crossing", stroke_width=max(core, 1.0))
+        if core > 0
+        else "",
         element("path", d=head, class_="head far" if curve.crossing >= 0.5 else "head"),
         class_="stream",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from headrace.judge.report import Report
@@ -58,8 +60,7 @@ def _named_node(report: Report) -> str | None:
     return max(fits, key=len, default=None)
 
 
-def _resource(resource: str, row: dict[str, float | None] | object) -> str:
-    assert isinstance(row, dict)
+def _resource(resource: str, row: Mapping[str, float | None]) -> str:
     used, taken, capacity = row[resource] or 0.0, row[f"{resource}_taken"] or 0.0, row[f"{resource}_capacity"]
     if capacity is None:
         return f"{resource}: {number(used)} used, no limit stated" if used else ""

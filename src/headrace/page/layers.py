@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 SWEEPS = 12
 BEND_HEIGHT = 16.0  # room that a passing edge takes in a layer
@@ -110,7 +111,7 @@ def _ordered(at: Sequence[int], left: Sequence[list[int]], right: Sequence[list[
         rows = [[*row] for row in rows]
         for row in rows if sweep % 2 == 0 else rows[::-1]:
             place = {v: i for other in rows for i, v in enumerate(other)}
-            row.sort(key=lambda v: _mean([float(place[w]) for w in side[v]], float(place[v])))  # noqa: B023 (used at once)
+            row.sort(key=lambda v: _mean([float(place[w]) for w in side[v]], float(place[v])))
         crossings = _crossings(rows, right)
         if crossings < fewest:
             best, fewest = rows, crossings
@@ -147,7 +148,7 @@ def _heights(
 def _apart(wanted: Sequence[float], size: Sequence[float], gap: float) -> list[float]:
     """The places nearest to those wanted, in their order, that leave `gap` between neighbours: pool adjacent violators."""
     offset = [0.0]
-    for above, below in zip(size, size[1:], strict=False):
+    for above, below in pairwise(size):
         offset.append(offset[-1] + (above + below) / 2 + gap)
     pools: list[tuple[float, int]] = []  # mean, members
     for want, shift in zip(wanted, offset, strict=False):

@@ -31,7 +31,7 @@ def topology(view: View) -> Html:
             continue
         room -= len(members)
         drawings.append(_drawing(view, g, members, [f for f in flowing if owner[f.source] == g]))
-    core = "; the dark core is the part that crosses between nodes" if shown is not None else ""
+    core = "; the coloured core is the part that crosses between nodes" if shown is not None else ""
     cycles = " Dashed streams close a cycle." if any(DASHED in drawing for drawing in drawings) else ""
     return element(
         "section",
@@ -93,7 +93,8 @@ def _box(view: View, o: int, prefix: str) -> Box:
 def _curve(view: View, flow: Flow, index: dict[int, int]) -> Curve:
     crossing = flow.inter_node / flow.tuples_per_s if flow.tuples_per_s else 0.0
     ends = f"{view.operators[flow.source].name} → {view.operators[flow.target].name}"
-    tooltip = f"{ends}\n{flow.label}, {number(flow.tuples_per_s)} tuples/s, {percent(crossing)} between nodes"
+    facts = (flow.label, f"{number(flow.tuples_per_s)} tuples/s", f"{percent(crossing)} between nodes")
+    tooltip = f"{ends}\n{', '.join(filter(None, facts))}"
     return Curve(index[flow.source], index[flow.target], flow.label, flow.tuples_per_s, crossing, tooltip)
 
 

@@ -1,8 +1,9 @@
 """Headrace's own scheduler: anytime search on counts of tasks per node, every resource, pin and separation kept.
 
-Source    ours; annealed local search over (class, node) counts from several constructions.
+Source    ours; annealed local search over (class, node) counts from several constructions, for traffic or for speed.
 Maturity  ours
-Guards    CPU, memory and further resources, slots, worker heap, pins and separations are never broken.
+Guards    CPU, memory and further resources, slots, worker heap, pins and separations are never broken; bandwidth where a plan was found
+          that keeps it.
 Differs   nothing to differ from. Local-or-shuffle counts as shuffle while searching; the judge counts what stays.
 """
 
@@ -15,13 +16,15 @@ from typing import Literal
 import numpy as np
 
 from headrace.errors import HeadraceError
+from headrace.judge.traffic import traffic
 from headrace.model.arrays import Bools, Ints
-from headrace.model.problem import Assignment, Problem
+from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.place.refusal import refusal
 from headrace.place.topologies import used
 from headrace.place.workers import workers_inside
 from headrace.solve.classes import Classes, classes_of
 from headrace.solve.search import least_crossing_search
+from headrace.solve.speed import costs_of, fast_counts, sustained
 
 Objective = Literal["traffic", "rate", "batch", "nodes", "balance"]
 
@@ -62,7 +65,37 @@ def searched(
     found = least_crossing_search(
         classes.instance, current=current, move_cost=cost, steps=steps, deadline=deadline, seed=seed, prefer=prefer
     )
-    return None if found is None else found.x
+    if found is None:
+        return None
+    if objective in ("traffic", "nodes"):
+        return found.x if bandwidth_suffices(problem, classes, found.x) else fast_counts(
+            problem, classes, found.x, "rate", seed=seed, steps=steps, deadline=deadline, enough=1.0
+        )  # fmt: skip
+    x = fast_counts(problem, classes, found.x, objective, seed=seed, steps=steps, deadline=deadline)
+    return less_traffic_at_the_same_rate(problem, classes, x, seed, steps, deadline) if objective == "rate" else x
+
+
+def bandwidth_suffices(problem: Problem, classes: Classes, x: Ints) -> bool:
+    """Whether no node sends or receives more than it can."""
+    if not np.isfinite(problem.bandwidth_mbps).any():
+        return True
+    node = classes.nodes(x)
+    sent = traffic(problem, Assignment(node, np.where(node == UNPLACED, UNPLACED, 0)))
+    return bool((np.maximum(sent.out_bytes, sent.in_bytes) * 8 / 1e6 <= problem.bandwidth_mbps * (1 + 1e-9)).all())
+
+
+def less_traffic_at_the_same_rate(
+    problem: Problem, classes: Classes, x: Ints, seed: int, steps: int | None, deadline: Callable[[], bool] | None
+) -> Ints:
+    """Of plans that sustain what x sustains, one with less traffic: tasks are as large as they are at that rate."""
+    rate = sustained(problem, classes, x)
+    if not 0 < rate < np.inf:
+        return x
+    costs = costs_of(problem, classes)
+    demand = classes.instance.demand.copy()
+    demand[:, :, CPU] = rate * costs.grows + costs.fixed
+    found = least_crossing_search(replace(classes.instance, demand=demand), starts=[x], steps=steps, deadline=deadline, seed=seed)
+    return found.x if found is not None and sustained(problem, classes, found.x) >= rate * (1 - 1e-9) else x
 
 
 def assigned(problem: Problem, classes: Classes, x: Ints, refused: dict[str, HeadraceError] | None = None) -> Assignment:
@@ -78,7 +111,8 @@ def without_the_impossible(problem: Problem, classes: Classes) -> tuple[Classes,
     if len(problem.topologies) == 1:
         raise refusal(problem, classes.instance)
     taken_in = np.zeros(len(problem.topologies), dtype=bool)
-    plan = Assignment(np.full(problem.task_count, -1), np.full(problem.task_count, -1))
+    nowhere = np.full(problem.task_count, UNPLACED, dtype=np.int64)
+    plan = Assignment(nowhere, nowhere)
     for g in np.argsort(problem.priority, kind="stable").tolist():
         taken_in[g] = True
         some = only_some(classes, taken_in)
@@ -103,7 +137,7 @@ def only_some(classes: Classes, topologies: Bools) -> Classes:
 
 def left_for(problem: Problem, plan: Assignment, topology: int) -> Problem:
     """A topology alone, on what a plan of the others leaves."""
-    placed = plan.node >= 0
+    placed = plan.node != UNPLACED
     taken, slot_taken = problem.taken + used(problem, plan), problem.slot_taken.copy()
     slot_taken[plan.node[placed], plan.worker[placed]] = True
     return problem.only(topology, taken, slot_taken)

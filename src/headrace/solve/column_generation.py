@@ -27,6 +27,7 @@ from headrace.solve.symmetry import Quotient
 Placed = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds something
 
 SMOOTHING = 0.8  # weight of the best prices known against those of the last master program
+CONVERGED = 2e-4  # of all traffic: the first slack is far more
 SEARCH_NODES = 500_000  # of a knapsack search per step
 BEST_FOUND = 32  # patterns that a search for the best hands over
 COLUMNS_KEPT = 3_000  # in the master program; beyond, the worst leave
@@ -113,8 +114,10 @@ def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | Non
         budget.spend()
         value, task, node, left_out = _linear(master, penalty)
         if best is not None:
-            near = 1e-5 * max(everything, abs(value))
-            if best.upper < -_tolerance(q) or best.upper - value <= max(near, 0.05 * (best.upper - value_known)):
+            near = CONVERGED * max(everything, abs(value))
+            if np.isfinite(value_known):  # a bound much closer than the known plan is of no use
+                near = max(near, 0.05 * (best.upper - value_known))
+            if best.upper < -_tolerance(q) or best.upper - value <= near:
                 if left_out <= 1e-7 or best.upper < -_tolerance(q) or penalty > 1e12 * everything:
                     break
                 penalty *= 10.0

@@ -128,7 +128,7 @@ def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: F
     """
     classes, resources = node.demand.shape
     weight, size, most_found = node.weight, node.size, len(found)
-    value = np.zeros(classes)
+    value, ratio = np.zeros(classes), np.zeros(classes)
     hits = 0
     last = search.nodes[0] + node_limit
     depth = search.depth[0]
@@ -139,7 +139,7 @@ def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: F
             if search.nodes[0] >= last or (every and hits == most_found):
                 break
             search.nodes[0] += 1
-            more = collect(gain, left, search.split, search.near, search.degree, size, search.free_size[depth], value, order)
+            more = collect(gain, left, search.split, search.near, search.degree, size, search.free_size[depth], value, ratio, order)
             c = costliest_to_leave_out(value, left, order, size, search.free_size[depth])
             opened = False
             if search.worth[depth] + more <= search.floor[0] or c < 0:
@@ -190,7 +190,7 @@ def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: F
 
 @compiled
 def collect(
-    gain: Floats, left: Ints, split: Floats, near: Ints, degree: Ints, size: Floats, room: float, value: Floats, order: Ints
+    gain: Floats, left: Ints, split: Floats, near: Ints, degree: Ints, size: Floats, room: float, value: Floats, ratio: Floats, order: Ints
 ) -> float:
     """Upper bound on what `left` tasks of each class can add in the room.
 
@@ -216,11 +216,12 @@ def collect(
                 total += split[c, d] * max(free, 0.0) / size[d]
                 break
         value[c] = total
+    for c in range(classes):
+        ratio[c] = value[c] / size[c]
     for k in range(1, classes):  # insertion sort: the parent's order is nearly right
         c = order[k]
-        ratio = value[c] / size[c]
         m = k
-        while m > 0 and value[order[m - 1]] / size[order[m - 1]] < ratio:
+        while m > 0 and ratio[order[m - 1]] < ratio[c]:
             order[m] = order[m - 1]
             m -= 1
         order[m] = c
@@ -280,7 +281,7 @@ def optimise_split(node: Node, search: Search, rounds: int) -> float:
     gain, left, order, degree = search.gain[0], search.left[0], search.order[0], search.degree
     split, near, target = search.split, search.near, search.floor[0]
     classes = len(gain)
-    value = np.zeros(classes)
+    value, ratio = np.zeros(classes), np.zeros(classes)
     counted = np.zeros((classes, classes))
     best = np.inf
     best_split = split.copy()
@@ -288,7 +289,7 @@ def optimise_split(node: Node, search: Search, rounds: int) -> float:
     stale = 0
     for _ in range(rounds):
         sort_neighbours(split, size, near, degree)
-        bound = collect(gain, left, split, near, degree, size, room, value, order)
+        bound = collect(gain, left, split, near, degree, size, room, value, ratio, order)
         stale += 1
         if best - bound > 1e-9 * abs(bound):
             best = bound

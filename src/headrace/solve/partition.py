@@ -19,7 +19,7 @@ from headrace.solve.instance import Floats, Ints
 from headrace.solve.refine import pick, random_share
 
 TOLERANCE = 1e-9  # relative, in every comparison of a load with a capacity
-NOBODY = np.int64(-1)  # no vertex, no part
+NOBODY = cast("int", np.int64(-1))  # no vertex, no part; numba would compile a version of its own for a bare -1
 HEATED = 5_000  # vertices up to which starts are grown and annealed; METIS' answer to larger graphs is only polished
 
 
@@ -44,7 +44,7 @@ class State(NamedTuple):
 
     label: Ints  # [V]
     fill: Floats  # [P, K]
-    count: Ints  # [P]
+    size: Ints  # [P] vertices
     begin: Ints  # [P + 1] the vertices of each part, as they stood when last listed
     member: Ints  # [V]
     pull: Floats  # [P] scratch
@@ -149,9 +149,10 @@ class _Search:
     def refine(self, label: Ints) -> None:
         """Anneal a labelling; too large a one is only improved step by step."""
         vertices = len(label)
-        proposals = 400 if vertices <= 1_000 else 100 if vertices <= HEATED else 20  # for each vertex
-        hot = 0.6 * self.total / vertices if vertices <= HEATED else 0.0  # a part of what an average vertex exchanges
-        self._anneal(label, vertices * proposals, Prices(1.0, 1e4 * (1 + self.total), 10 * (1 + self.total)), hot)
+        # Proposals per vertex, and the first temperature in parts of what an average vertex exchanges: the fewer, the cooler.
+        proposals, heat = (400, 0.3) if vertices <= 1_000 else (100, 0.05) if vertices <= HEATED else (20, 0.0)
+        prices = Prices(1.0, 1e4 * (1 + self.total), 10 * (1 + self.total))
+        self._anneal(label, vertices * proposals, prices, heat * self.total / vertices)
 
     def pack(self) -> None:
         """Look for any labelling that fits, then refine it."""
@@ -171,7 +172,7 @@ class _Search:
         state = State(
             label=label.copy(),
             fill=np.zeros_like(self.parts.room),
-            count=np.zeros(parts, dtype=np.int64),
+            size=np.zeros(parts, dtype=np.int64),
             begin=np.zeros(parts + 1, dtype=np.int64),
             member=np.zeros(vertices, dtype=np.int64),
             pull=np.zeros(parts),
@@ -251,10 +252,10 @@ def anneal(graph: Graph, parts: Parts, state: State, rng: NDArray[np.uint64], st
         if overfull == 0 and cost < least:
             least, unsaved = cost, True
         u = pick(rng, vertices)
-        a = label[u]
+        a = int(label[u])
         degree = graph.first[u + 1] - graph.first[u]
         if degree > 0 and random_share(rng) < 0.8:
-            b = label[graph.other[graph.first[u] + pick(rng, degree)]]
+            b = int(label[graph.other[graph.first[u] + pick(rng, degree)]])
         else:
             b = pick(rng, len(parts.kind))
         if a == b:
@@ -265,11 +266,11 @@ def anneal(graph: Graph, parts: Parts, state: State, rng: NDArray[np.uint64], st
         change = _pull(graph, label, u, a) - _pull(graph, label, u, b)
         after_a, after_b = _excess(parts, fill, a, NOBODY, u), _excess(parts, fill, b, u, NOBODY)
         worse = prices.weight * change + prices.overload * (after_a + after_b - excess_a - excess_b)
-        worse += prices.empty * (int(state.count[a] == 1) - int(state.count[b] == 0))
+        worse += prices.empty * (int(state.size[a] == 1) - int(state.size[b] == 0))
         if worse > most:
             if state.begin[b + 1] == state.begin[b]:
                 continue
-            v = state.member[state.begin[b] + pick(rng, state.begin[b + 1] - state.begin[b])]
+            v = int(state.member[state.begin[b] + pick(rng, state.begin[b + 1] - state.begin[b])])
             if label[v] != b:
                 continue
             change += _pull(graph, label, v, b) - _pull(graph, label, v, a) + 2.0 * _between(graph, u, v)
@@ -310,20 +311,20 @@ def _relieve(graph: Graph, parts: Parts, state: State) -> None:
 @kernel
 def _take_stock(parts: Parts, state: State) -> int:
     """List the vertices of each part, add up loads anew so that rounding does not build up, and count the overfull parts."""
-    state.count[:] = 0
+    state.size[:] = 0
     state.fill[:] = 0.0
     for v, p in enumerate(state.label):
-        state.count[p] += 1
+        state.size[p] += 1
         _add(parts, state.fill, p, v, 1.0)
     state.begin[0] = 0
     overfull = 0
-    for p in range(len(state.count)):
-        state.begin[p + 1] = state.begin[p] + state.count[p]
-        state.count[p] = 0
+    for p in range(len(state.size)):
+        state.begin[p + 1] = state.begin[p] + state.size[p]
+        state.size[p] = 0
         overfull += int(_excess(parts, state.fill, p, NOBODY, NOBODY) > 0)
     for v, p in enumerate(state.label):
-        state.member[state.begin[p] + state.count[p]] = v
-        state.count[p] += 1
+        state.member[state.begin[p] + state.size[p]] = v
+        state.size[p] += 1
     return overfull
 
 
@@ -361,7 +362,7 @@ def _between(graph: Graph, u: int, v: int) -> float:
             low = middle + 1
         else:
             high = middle
-    return graph.weight[low] if low < graph.first[u + 1] and graph.other[low] == v else 0.0
+    return float(graph.weight[low]) if low < graph.first[u + 1] and graph.other[low] == v else 0.0
 
 
 @kernel
@@ -369,8 +370,8 @@ def _move(parts: Parts, state: State, vertex: int, part: int) -> None:
     old = state.label[vertex]
     _add(parts, state.fill, old, vertex, -1.0)
     _add(parts, state.fill, part, vertex, 1.0)
-    state.count[old] -= 1
-    state.count[part] += 1
+    state.size[old] -= 1
+    state.size[part] += 1
     state.label[vertex] = part
 
 

@@ -184,11 +184,12 @@ def anneal(
     done: float,
     share: float,
     over_price: float,
+    until_fits: bool,
 ) -> int:
     """Propose `steps` changes; temperature falls from `hot` towards `cold` as done..done+share of the run passes.
 
-    `over_price` 0 never lets a node's overload grow; above 0 overload is allowed at that price, and the call ends
-    as soon as nothing is overloaded. Gives the steps made. The best feasible plan ends up in `run.best`.
+    `over_price` 0 never lets a node's overload grow; above 0 overload is allowed at that price. `until_fits` ends
+    the call as soon as nothing is overloaded. Gives the steps made. The best feasible plan ends up in `run.best`.
     """
     nodes, classes = state.x.shape
     tally, rng, log = run.tally, run.rng, run.log
@@ -214,7 +215,7 @@ def anneal(
             tally[BEST_NODES] = busy
             improved = True
             logged = 0
-        if step == steps or (bursting == 0 and not hard) or logged + 2 * classes + 2 >= log.shape[0]:
+        if step == steps or (until_fits and bursting == 0) or logged + 2 * classes + 2 >= log.shape[0]:
             made = step
             break
         if step % 128 == 0:

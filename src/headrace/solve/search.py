@@ -77,16 +77,16 @@ class Search:
         if self.deadline is not None and self.deadline():
             raise OutOfTime
 
-    def steps(self, steps: int, hot: float = 0.0, cold: float = 0.0, over_price: float = 0.0) -> None:
-        """Anneal the loaded plan; with an `over_price`, only until nothing is overloaded."""
+    def steps(self, steps: int, hot: float = 0.0, cold: float = 0.0, over_price: float = 0.0, until_fits: bool = False) -> None:
+        """Anneal the loaded plan."""
         done = 0
         while done < steps:
             part = min(SLICE_STEPS, steps - done)
-            made = anneal(self.terms, self.state, self.run, part, hot, cold, done / steps, part / steps, over_price)
+            made = anneal(self.terms, self.state, self.run, part, hot, cold, done / steps, part / steps, over_price, until_fits)
             done += max(made, 1)
             self.made += made
             self.check_clock()
-            if over_price and not self.state.over.any():
+            if until_fits and not self.state.over.any():
                 return
 
 
@@ -184,8 +184,7 @@ def take_start(search: Search, x: Ints) -> None:
     rows = np.ascontiguousarray(x.T, dtype=np.int64)
     if feasible(search.instance, x):
         search.load(rows)
-        search.steps(0)
-        anneal(search.terms, search.state, search.run, 0, 0.0, 0.0, 0.0, 1.0, 0.0)
+        search.steps(1)
         return
     rows = np.where(search.terms.allowed, np.maximum(rows, 0), 0)
     rows = np.where(search.terms.apart[None, :], np.minimum(rows, 1), rows)
@@ -237,7 +236,7 @@ def repair(search: Search, steps: int) -> None:
     price = (1.0 + 10 * search.instance.total_weight) / task
     search.terms = terms._replace(node_price=0.0)
     try:
-        search.steps(steps, hot=price * task, cold=price * task * 0.005, over_price=price)
+        search.steps(steps, hot=price * task, cold=price * task * 0.005, over_price=price, until_fits=True)
     finally:
         search.terms = terms
 

@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """The function as machine code, kept on disk between runs; what it computes and its types stay the same."""
-    return cast(Callable[P, R], numba.njit(cache=True)(function))  # pyright: ignore[reportUnknownMemberType]
+    return cast(Callable[P, R], numba.njit(cache=True, error_model="numpy")(function))  # pyright: ignore[reportUnknownMemberType]
 
 
 @compiled

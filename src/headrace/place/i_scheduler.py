@@ -1,0 +1,165 @@
+"""I-Scheduler: fuse parts of the task graph until the rest is small enough to be solved exactly.
+
+Source    L. Eskandari, PhD thesis, chapter 9, algorithms 4-5, eq. 9.1-9.4; ceiling and T from section 6.1.
+Maturity  faithful
+Guards    CPU stays below the ceiling, memory and further resources within each node, slots are never overcommitted; the heap of a
+          worker is kept where the node's slots allow it. Bandwidth, pins and separations are not looked at.
+Differs   the number of parts to fuse counts fused tasks too (t + f - phi), as the worked example needs and line 34 does not; the loop
+          also ends when every task is fused; nodes of one task end the fusing instead of dividing by zero; parts are fused fullest
+          first, then by the traffic inside; tasks and capacities are loads, not counts; phi comes from a table measured on our
+          solver. Where the classes of nodes run out before the tasks, P-Scheduler's first level takes over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.model.arrays import Floats, Ints, totals
+from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
+from headrace.place.inside_node import second_level
+from headrace.place.p_scheduler import by_capacity, demand_by_type, first_level, no_packing, node_capacity
+from headrace.place.topologies import each_topology
+from headrace.solve.exact import least_crossing
+from headrace.solve.instance import Instance
+from headrace.solve.partition import TOLERANCE, graph_of, partition
+
+# Seconds -> vertices that the exact model solves in them.
+SOLVED_IN_S: dict[float, int] = {0.1: 8, 1.0: 20, 10.0: 32}
+
+
+@each_topology
+def i_scheduler(
+    problem: Problem,
+    *,
+    alpha: float = 0.8,
+    phi: int | None = None,
+    max_tasks_per_worker: int = 5,
+    theta: float = 10.0,
+    seed: int = 0,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
+) -> Assignment:
+    """Algorithm 4: tasks to nodes by fusing and solving, then the tasks of each node to its workers."""
+    pairs = problem.task_pairs()
+    room = node_capacity(problem, alpha)
+    demand = demand_by_type(problem)
+    fused = fuse(problem, pairs, demand, room, find_threshold(theta) if phi is None else phi, seed)
+    node = None
+    if fused is not None:
+        node = solve_model(problem, pairs, demand, room, fused.vertex, seed, steps, deadline) if fused.use_model else fused.node
+    if node is None:
+        node = first_level(problem, pairs.source, pairs.target, pairs.tuples_per_s, demand, room, seed)
+    if node is None:
+        raise no_packing(problem, room, alpha)
+    return second_level(problem, pairs, node, max_tasks_per_worker, seed)
+
+
+def find_threshold(theta: float) -> int:
+    """The size that the exact model solves within theta seconds, from previous experiments."""
+    return max((size for seconds, size in SOLVED_IN_S.items() if seconds <= theta), default=0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fused:
+    """The task graph after fusing."""
+
+    vertex: Ints  # [T] the vertex a task is part of
+    node: Ints  # [T] a node of the capacity its part was made for; UNPLACED if it was not fused
+    use_model: bool  # whether the vertices are few enough for the exact model; if not, every task is fused
+
+
+def fuse(problem: Problem, pairs: Pairs, demand: Floats, room: Floats, phi: int, seed: int) -> Fused | None:
+    """Algorithms 4-5, lines 18-43: fuse parts sized for the largest nodes first; None if nodes run out before the tasks."""
+    vertex = np.arange(problem.task_count)
+    node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
+    use_model, fused = phi > 0, 0
+    for nodes in node_classes(problem, room):
+        unfused = np.flatnonzero(node == UNPLACED)
+        if not len(unfused) or len(unfused) + fused <= phi:
+            break
+        load, capacity = demand[problem.node_type[nodes[0]]], room[nodes[0]]
+        tasks = unfused[(load[unfused] <= capacity * (1 + TOLERANCE) + TOLERANCE).all(axis=1)]
+        parts = graph_partition(pairs, tasks, load, capacity, seed)
+        if use_model and (len(parts) + fused + len(unfused) - len(tasks) > phi or len(parts) == len(tasks)):
+            use_model, phi = False, 0
+        left = len(unfused)
+        for part, n in zip(parts, nodes.tolist(), strict=False):
+            if left + fused <= phi:
+                break
+            vertex[part], node[part] = part[0], n
+            left, fused = left - len(part), fused + 1
+    unfused = int((node == UNPLACED).sum())
+    if unfused and unfused + fused > phi:
+        return None
+    return Fused(np.unique(vertex, return_inverse=True)[1], node, use_model)
+
+
+def node_classes(problem: Problem, room: Floats) -> list[Ints]:
+    """Nodes of equal capacity and type, largest first."""
+    classes: dict[tuple[float, ...], list[int]] = {}
+    for n in by_capacity(problem, room).tolist():
+        classes.setdefault((*room[n].tolist(), int(problem.node_type[n])), []).append(n)
+    return [np.array(nodes, dtype=np.int64) for nodes in classes.values()]
+
+
+def graph_partition(pairs: Pairs, tasks: Ints, load: Floats, capacity: Floats, seed: int) -> list[Ints]:
+    """As few parts as fit on a node each (eq. 9.1): the fullest first, then by the traffic inside, then the least cut."""
+    if not len(tasks):
+        return []
+    number = np.full(len(load), -1, dtype=np.int64)
+    number[tasks] = np.arange(len(tasks))
+    source, target = number[pairs.source], number[pairs.target]
+    inside = (source >= 0) & (target >= 0)
+    source, target, rate = source[inside], target[inside], pairs.tuples_per_s[inside]
+    share = load[tasks] / np.maximum(capacity, 1e-300)
+    count, more = min(max(1, math.ceil(share.sum(axis=0).max() * (1 - TOLERANCE))), len(tasks)), 1
+    while (label := partition(source, target, rate, load[tasks], np.tile(capacity, (count, 1)), seed=seed)) is None:
+        count, more = min(count + more, len(tasks)), 2 * more  # at the latest with a part for every task
+    a, b = label[source], label[target]
+    kept = totals(a[a == b], rate[a == b], count)
+    cut = totals(a[a != b], rate[a != b], count) + totals(b[a != b], rate[a != b], count)
+    filled = np.stack([totals(label, share[:, k], count) for k in range(share.shape[1])]).max(axis=0)
+    order = np.lexsort([cut.round(9), -kept.round(9), -filled.round(9)])
+    return [tasks[label == p] for p in order.tolist() if (label == p).any()]
+
+
+def solve_model(
+    problem: Problem,
+    pairs: Pairs,
+    demand: Floats,
+    room: Floats,
+    vertex: Ints,
+    seed: int,
+    steps: int | None,
+    deadline: Callable[[], bool] | None,
+) -> Ints | None:
+    """The exact model over fused and unfused tasks: a node for every task, [T]; None if the vertices do not pack."""
+    count = int(vertex.max()) + 1
+    needs = np.stack([np.column_stack([totals(vertex, column, count) for column in of_type.T]) for of_type in demand])
+    graph = graph_of(vertex[pairs.source], vertex[pairs.target], pairs.tuples_per_s, count)
+    row = np.repeat(np.arange(count), np.diff(graph.first))
+    once = row < graph.other
+    a, b, weight = row[once], graph.other[once], graph.weight[once]
+    instance = Instance(
+        count=np.ones(count, dtype=np.int64),
+        edge_a=a,
+        edge_b=b,
+        edge_weight=weight,
+        demand=needs,
+        node_type=problem.node_type,
+        capacity=room,
+        allowed=np.tile(problem.free_slots > 0, (count, 1)),
+        apart=np.zeros(count, dtype=np.bool_),
+        group=np.zeros(count, dtype=np.int64),
+        slots=problem.free_slots,
+        heap=np.array([np.inf]),
+        memory=np.zeros(count),
+    )
+    node = first_level(problem, a, b, weight, needs, room, seed)
+    start = None if node is None else np.eye(len(problem.nodes), dtype=np.int64)[node]
+    solved = least_crossing(instance, start=start, steps=steps, deadline=deadline)
+    return None if solved.x is None else solved.x.argmax(axis=1)[vertex]

@@ -1,0 +1,244 @@
+"""T3-Scheduler: fill one node after another, the largest first, with operators that exchange most, splitting them to the brim.
+
+Source    L. Eskandari, PhD thesis, chapter 8, algorithms 2-3; ceiling and T from section 6.1.
+Maturity  faithful
+Guards    CPU stays below the ceiling, memory and further resources within each node, slots are never overcommitted; the heap of a
+          worker is kept where the node's slots allow it. Bandwidth, pins and separations are not looked at.
+Differs   what the thesis leaves open: ties go to the first in the file; without an edge left, the heaviest group starts; a node that
+          is not full but has no neighbours left takes a new starting pair; in a pair whose one side is used up, tasks come alone; tasks
+          left over when every node was visited go, largest first, to the node with room that they exchange most with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headrace.model.arrays import Bools, Floats, Ints, totals
+from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
+from headrace.place.inside_node import second_level
+from headrace.place.p_scheduler import by_capacity, no_packing, node_capacity
+from headrace.place.topologies import each_topology
+from headrace.solve.partition import TOLERANCE, Graph, graph_of
+
+
+@each_topology
+def t3_scheduler(problem: Problem, *, alpha: float = 0.8, max_tasks_per_worker: int = 5, seed: int = 0) -> Assignment:
+    """Algorithm 2: choose a node, find its sub-graph, then part that over the node's workers."""
+    pairs = problem.task_pairs()
+    room = node_capacity(problem, alpha)
+    simplified = construct_simplified_graph(problem, pairs)
+    node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
+    order = by_capacity(problem, room)
+    for n in order.tolist():
+        if not simplified.unassigned.any():
+            break
+        node[first_level(simplified, problem.task_demand(int(problem.node_type[n])), room[n])] = n
+    if not fill_gaps(problem, simplified.graph, room, order, node):
+        raise no_packing(problem, room, alpha)
+    return second_level(problem, pairs, node, max_tasks_per_worker, seed)
+
+
+@dataclass(slots=True, eq=False)
+class SimplifiedGraph:
+    """The operators as groups of their tasks that have no node yet (section 8.2.2); it shrinks as tasks are taken."""
+
+    graph: Graph  # of single tasks
+    load: Floats  # [T] for choosing the heaviest group
+    group: Ints  # [T]
+    unassigned: Bools  # [T]
+    edge: Ints  # [E] pair of groups a < b, as a * groups + b
+    weight: Floats  # [E]
+    pairs: Ints  # [E] task pairs that are left of it; the weight alone could keep a residue of rounding
+    ranked: dict[tuple[int, int], tuple[Ints, Ints]] = field(default_factory=dict[tuple[int, int], tuple[Ints, Ints]])
+
+    @property
+    def groups(self) -> int:
+        return int(self.group.max()) + 1
+
+    def tasks(self, group: int) -> Ints:
+        """The tasks of a group that have no node yet."""
+        return np.flatnonzero(self.unassigned & (self.group == group))
+
+    def find_starting_point(self) -> tuple[int, int] | None:
+        """The pair of groups that exchange most."""
+        if not self.pairs.any():
+            return None
+        a, b = divmod(int(self.edge[np.where(self.pairs > 0, self.weight, -1.0).argmax()]), self.groups)
+        return a, b
+
+    def heaviest_group(self) -> int:
+        """The group with the largest load, for when nothing communicates any more."""
+        present = np.bincount(self.group[self.unassigned], minlength=self.groups) > 0
+        load = totals(self.group[self.unassigned], self.load[self.unassigned], self.groups)
+        return int(np.where(present, load, -1.0).argmax())
+
+    def task_pairs(self, a: int, b: int) -> Iterator[tuple[int, int]]:
+        """Pairs of unassigned tasks of two groups, the highest rate first."""
+        if (a, b) not in self.ranked:
+            tasks = self.tasks(a)
+            row, other, rate = rows(self.graph, tasks)
+            between = self.group[other] == b
+            order = np.argsort(-rate[between], kind="stable")
+            self.ranked[a, b] = row[between][order], other[between][order]
+        left, right = self.ranked[a, b]
+        open_pairs = self.unassigned[left] & self.unassigned[right]
+        left, right = self.ranked[a, b] = left[open_pairs], right[open_pairs]
+        for start in range(0, len(left), 4096):  # most are never looked at
+            yield from zip(left[start : start + 4096].tolist(), right[start : start + 4096].tolist(), strict=True)
+
+    def mark_assigned(self, tasks: Ints) -> None:
+        """Update the groups and the weights between them."""
+        row, other, rate = rows(self.graph, tasks)
+        entering = np.zeros(len(self.group), dtype=np.bool_)
+        entering[tasks] = True
+        gone = self.unassigned[other] & (self.group[row] != self.group[other]) & (~entering[other] | (row < other))
+        a, b = self.group[row[gone]], self.group[other[gone]]
+        edge = np.searchsorted(self.edge, np.minimum(a, b) * self.groups + np.maximum(a, b))
+        self.weight -= totals(edge, rate[gone], len(self.edge))
+        self.pairs -= np.bincount(edge, minlength=len(self.edge))
+        self.unassigned[tasks] = False
+
+
+@dataclass(slots=True, eq=False)
+class SubGraph:
+    """The tasks a node has got so far."""
+
+    demand: Floats  # [T, K] on this node
+    left: Floats  # [K]
+    tasks: list[int]
+    rate: Floats  # [T] tuples/s between a task and the sub-graph
+    highest: Floats  # [T] of its single pairs
+
+    def fits(self, tasks: Ints) -> bool:
+        return bool((self.demand[tasks].sum(axis=0) <= self.left).all())
+
+    def fitting(self, tasks: Ints) -> Ints:
+        """Those of the tasks that fit by themselves."""
+        return tasks[(self.demand[tasks] <= self.left).all(axis=1)]
+
+
+def construct_simplified_graph(problem: Problem, pairs: Pairs) -> SimplifiedGraph:
+    """Section 8.2.2: one group for each operator, weights added up."""
+    graph = graph_of(pairs.source, pairs.target, pairs.tuples_per_s, problem.task_count)
+    _, operator = np.unique(problem.operator, return_inverse=True)
+    group = operator.astype(np.int64)[problem.component_of]
+    row = np.repeat(np.arange(problem.task_count), np.diff(graph.first))
+    a, b = group[row], group[graph.other]
+    up = a < b
+    edge, which = np.unique(a[up] * (int(group.max()) + 1) + b[up], return_inverse=True)
+    weight = totals(which, graph.weight[up], len(edge))
+    count = np.bincount(which, minlength=len(edge))
+    unassigned = np.ones(problem.task_count, dtype=np.bool_)
+    return SimplifiedGraph(graph, problem.mean_demand[:, 0], group, unassigned, edge, weight, count)
+
+
+def first_level(simplified: SimplifiedGraph, demand: Floats, capacity: Floats) -> list[int]:
+    """Algorithm 2, lines 12-20: the tasks of one node."""
+    count = len(demand)
+    sub_graph = SubGraph(demand, capacity * (1 + TOLERANCE) + TOLERANCE, [], np.zeros(count), np.zeros(count))
+    while simplified.unassigned.any() and group_selection(simplified, sub_graph):
+        pass
+    return sub_graph.tasks
+
+
+def group_selection(simplified: SimplifiedGraph, sub_graph: SubGraph) -> bool:
+    """Algorithm 3: add the next group, pair of groups or a part of one; whether the node may take more."""
+    neighbour = find_neighbour(simplified, sub_graph)
+    if neighbour is None:
+        pair = simplified.find_starting_point()
+        if pair is not None:
+            both = np.concatenate([simplified.tasks(pair[0]), simplified.tasks(pair[1])])
+            if sub_graph.fits(both):
+                add(simplified, sub_graph, both)
+                return True
+            return group_pair_partitioning(simplified, sub_graph, *pair)
+        neighbour = simplified.heaviest_group()
+    tasks = simplified.tasks(neighbour)
+    if sub_graph.fits(tasks):
+        add(simplified, sub_graph, tasks)
+        return True
+    group_partitioning(simplified, sub_graph, tasks)
+    return False
+
+
+def find_neighbour(simplified: SimplifiedGraph, sub_graph: SubGraph) -> int | None:
+    """The group that exchanges most with the sub-graph."""
+    near = np.flatnonzero(simplified.unassigned & (sub_graph.highest > 0))
+    if not len(near):
+        return None
+    return int(totals(simplified.group[near], sub_graph.rate[near], simplified.groups).argmax())
+
+
+def group_pair_partitioning(simplified: SimplifiedGraph, sub_graph: SubGraph, a: int, b: int) -> bool:
+    """Section 8.2.4, fine-grained group pair partitioning: new task pairs by rate until the node is full; whether there were any."""
+    before = len(sub_graph.tasks)
+    for pair in simplified.task_pairs(a, b):
+        new = [task for task in pair if simplified.unassigned[task]]
+        if len(new) == 1:  # the other end is selected: bring a partner that is new, if one fits
+            partners = simplified.tasks(b if simplified.group[new[0]] == a else a)
+            new += best_partner(simplified.graph, sub_graph, new[0], partners)
+        if new and sub_graph.fits(np.array(new)):
+            add(simplified, sub_graph, np.array(new))
+        elif new and not len(sub_graph.fitting(np.concatenate([simplified.tasks(a), simplified.tasks(b)]))):
+            break
+    return len(sub_graph.tasks) > before
+
+
+def best_partner(graph: Graph, sub_graph: SubGraph, task: int, partners: Ints) -> list[int]:
+    """The partner with the highest rate that fits together with the task; none if none does."""
+    fits = partners[(sub_graph.demand[partners] + sub_graph.demand[task] <= sub_graph.left).all(axis=1)]
+    _, other, rate = rows(graph, np.array([task]))
+    joined = np.isin(other, fits)
+    return [int(other[joined][rate[joined].argmax()])] if joined.any() else []
+
+
+def group_partitioning(simplified: SimplifiedGraph, sub_graph: SubGraph, tasks: Ints) -> None:
+    """Section 8.2.4, fine-grained single group partitioning: the task with the highest rate to the sub-graph, until none fits."""
+    while len(tasks := sub_graph.fitting(tasks)):
+        best = tasks[sub_graph.highest[tasks] == sub_graph.highest[tasks].max()]
+        task = best[sub_graph.rate[best].argmax()]
+        add(simplified, sub_graph, np.array([task]))
+        tasks = tasks[tasks != task]
+
+
+def add(simplified: SimplifiedGraph, sub_graph: SubGraph, tasks: Ints) -> None:
+    """Give tasks to the node."""
+    simplified.mark_assigned(tasks)
+    sub_graph.tasks += tasks.tolist()
+    sub_graph.left -= sub_graph.demand[tasks].sum(axis=0)
+    _, other, rate = rows(simplified.graph, tasks)
+    np.add.at(sub_graph.rate, other, rate)
+    np.maximum.at(sub_graph.highest, other, rate)
+
+
+def rows(graph: Graph, tasks: Ints) -> tuple[Ints, Ints, Floats]:
+    """All pairs of some tasks: task, partner, rate."""
+    size = graph.first[tasks + 1] - graph.first[tasks]
+    skip = np.repeat(graph.first[tasks] - np.concatenate([[0], np.cumsum(size)[:-1]]), size)
+    entry = np.arange(len(skip)) + skip
+    return np.repeat(tasks, size), graph.other[entry], graph.weight[entry]
+
+
+def fill_gaps(problem: Problem, graph: Graph, room: Floats, order: Ints, node: Ints) -> bool:
+    """Place what is left over, largest first, where there is room and most is exchanged; whether all found a place."""
+    demand = {int(y): problem.task_demand(int(y)) for y in np.unique(problem.node_type)}
+    left = room * (1 + TOLERANCE) + TOLERANCE
+    for n in np.unique(node[node != UNPLACED]).tolist():
+        left[n] -= demand[int(problem.node_type[n])][node == n].sum(axis=0)
+    over = np.flatnonzero(node == UNPLACED)
+    size = (problem.mean_demand / np.maximum(room[order].sum(axis=0), 1e-12)).max(axis=1)
+    for task in over[np.argsort(-size[over], kind="stable")].tolist():
+        need = np.stack([demand[int(y)][task] for y in problem.node_type[order]])
+        fits = (need <= left[order]).all(axis=1)
+        if not fits.any():
+            return False
+        _, other, rate = rows(graph, np.array([task]))
+        placed = node[other] != UNPLACED
+        pull = totals(node[other[placed]], rate[placed], len(room))[order]
+        n = int(order[np.where(fits, pull, -1.0).argmax()])
+        node[task] = n
+        left[n] -= demand[int(problem.node_type[n])][task]
+    return True
