@@ -19,7 +19,9 @@ def main() -> int:
     quick, markdown = "--quick" in arguments, "--markdown" in arguments
     chosen = [a for a in arguments if not a.startswith("-")] or BENCHMARKS
     date = datetime.datetime.now(datetime.UTC).date()
-    print(f"{date}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; calibration loop {calibration():.3f} s\n")
+    print(
+        f"{date}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; calibration loop {calibration():.3f} s\n"
+    )
     if markdown:
         print("| what | measured | target | |\n|---|---:|---:|---|")
     missed = 0

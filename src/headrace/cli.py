@@ -25,7 +25,9 @@ Command = Callable[..., Any]
 class Headrace(click.Group):
     """Turns our own errors into one or a few lines and exit status 1; with --json also into the contract's error object."""
 
-    def make_context(self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any) -> click.Context:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
         wants_json = "--json" in args
         ctx = super().make_context(info_name, args, parent, **extra)
         ctx.meta["headrace.json"] = wants_json

@@ -117,13 +117,14 @@ def judged(problem: Problem, *, objective: str = "traffic", scheduler: str = "gi
 
 
 def best(results: Sequence[Planned]) -> Planned | None:
-    """The feasible plan with the best figure for its objective; None if there is none."""
+    """The feasible plan with the best figure for its objective, then the fewest nodes, then the highest rate; None if there is none."""
     feasible = [r for r in results if r.report is not None and r.report.feasible]
 
-    def key(result: Planned) -> tuple[float, int]:
+    def key(result: Planned) -> tuple[float, int, float]:
         assert result.report is not None
-        value = getattr(result.report, FIGURES[result.objective])
-        score = np.inf if value is None else float(value)
-        return (-score if result.objective == "rate" else score, result.report.nodes_used)
+        rate = np.inf if result.report.max_rate is None else result.report.max_rate
+        value = rate if result.objective == "rate" else getattr(result.report, FIGURES[result.objective])
+        score = np.inf if value is None else round(float(value), 9)
+        return (-score if result.objective == "rate" else score, result.report.nodes_used, -rate)
 
     return min(feasible, key=key, default=None)

@@ -22,7 +22,7 @@ from headrace.registry import Entry, algorithm, entries
 from tests.problems import Content, document, problem_of, renamed, roomy_document
 
 SCHEDULERS = {entry.name: entry for entry in entries("place")}
-SEEDS = range(24)  # problems of all kinds
+SEEDS = range(40)  # problems of all kinds
 ROOMY_SEEDS = range(8)  # problems that nobody may refuse
 SMALL_SEEDS = range(16)  # problems small enough for `optimal`
 
@@ -74,7 +74,7 @@ def run(name: str, problem: Problem, seed: int = 0) -> Assignment | HeadraceErro
 @cache
 def content_of(seed: int) -> Content:
     """Problems of all kinds. Prices of sending are left out: only the judge knows what a plan pays for them."""
-    content = document(Random(1000 + seed))
+    content = document(Random(1000 + seed), most_tasks=9)
     content.pop("options", None)
     return content
 

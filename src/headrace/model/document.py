@@ -22,10 +22,11 @@ def no_switch(value: Any) -> Any:
     return value
 
 
-NotNegative = Annotated[float, BeforeValidator(no_switch), Field(ge=0, allow_inf_nan=False)]
-Positive = Annotated[float, BeforeValidator(no_switch), Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, BeforeValidator(no_switch), Field(ge=1, le=100_000_000)]
-Index = Annotated[int, BeforeValidator(no_switch), Field(ge=0, le=1_000_000)]
+# The range stands before the check, or the JSON Schema would lose it.
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(no_switch)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(no_switch)]
+Count = Annotated[int, Field(ge=1, le=100_000_000), BeforeValidator(no_switch)]
+Index = Annotated[int, Field(ge=0, le=1_000_000), BeforeValidator(no_switch)]
 Scalar = bool | int | float | str | None
 
 
@@ -80,7 +81,7 @@ class Topology(Section):
     workers: Count | None = Field(
         default=None, description="worker processes over the cluster; absent: min(tasks, nodes with a free slot)"
     )
-    priority: Annotated[int, BeforeValidator(no_switch), Field(ge=-(2**62), le=2**62)] = Field(
+    priority: Annotated[int, Field(ge=-(2**62), le=2**62), BeforeValidator(no_switch)] = Field(
         default=0, description="smaller is placed first"
     )
     bound_by: Literal["cpu", "memory", "network", "io"] = Field(
@@ -146,7 +147,7 @@ class MachineType(Machine):
     """A machine that can be rented."""
 
     price: NotNegative = Field(description="per machine and time unit, the same unit as the budget")
-    available: Annotated[int, BeforeValidator(no_switch), Field(ge=0)] | None = Field(
+    available: Annotated[int, Field(ge=0), BeforeValidator(no_switch)] | None = Field(
         default=None, description="how many there are; absent: any number"
     )
 

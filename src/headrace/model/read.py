@@ -332,7 +332,7 @@ def _message(detail: Any, path: Sequence[Key], model: type[BaseModel]) -> str:
         return f"`{path[-1]}` is needed and missing"
     if kind == "literal_error":
         choices = re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
-        return f"{_quoted(got)} is not one of {', '.join(choices)}{nearest(str(got), choices)}"
+        return f"{_quoted(got)} is not one of {', '.join(choices)}{nearest(str(got)[:80], choices)}"
     limits = {"greater_than_equal": ("at least", "ge"), "greater_than": ("more than", "gt"), "less_than_equal": ("at most", "le")}
     if kind in limits:
         word, key = limits[kind]
@@ -366,7 +366,9 @@ def known_keys(path: Sequence[Key], model: type[BaseModel] = Document) -> list[s
             if get_origin(part) in (dict, tuple):
                 here = get_args(part)[1 if get_origin(part) is dict else 0]
                 break
-    sections = [part for part in _alternatives(here) if isinstance(part, type) and issubclass(part, BaseModel)]
+    # Where a list stands, one of its entries may stand alone.
+    found = [get_args(part)[0] if get_origin(part) is tuple else part for part in _alternatives(here)]
+    sections = [part for part in found if isinstance(part, type) and issubclass(part, BaseModel)]
     return [info.alias or name for section in sections for name, info in section.model_fields.items()]
 
 

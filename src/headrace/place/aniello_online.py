@@ -120,8 +120,8 @@ def busy_to_slots(problem: Problem, pairs: Pairs, links: Links, busy: Ints, slot
     order = descending(rate)
     source, target = source[order], target[order]
     pack_pairs(bins, source, target, between(own, source, target))
-    for empty in np.flatnonzero(bins.count[:, 0] == 0).tolist():
-        movable = np.flatnonzero(bins.count[bins.at, 0] > 1)
+    for empty in np.flatnonzero(bins.inside[:, 0] == 0).tolist():
+        movable = np.flatnonzero(bins.inside[bins.at, 0] > 1)
         lost = bins.pull[movable, bins.at[movable]]
         put(bins, int(movable[first_best(-np.where(lost > bins.margin[0], lost, 0.0))]), empty)
     return bins.at
@@ -175,8 +175,8 @@ def slot_links(links: Links, slot_of: Ints, slots: int) -> Links:
 
 def spread(bins: Bins, mine: Ints, group: int) -> bool:
     """Move the slot that adds least traffic between nodes from a node with several of its topology to the least loaded one with none."""
-    movable = mine[bins.count[bins.at[mine], group] > 1]
-    unused = np.flatnonzero((bins.count[:, group] == 0) & (bins.room > 0))
+    movable = mine[bins.inside[bins.at[mine], group] > 1]
+    unused = np.flatnonzero((bins.inside[:, group] == 0) & (bins.room > 0))
     for node in unused[np.argsort(bins.load[unused], kind="stable")].tolist():
         may = movable[bins.load[node] + bins.need[movable, bins.kind[node]] <= bins.limit[node]]
         if len(may):
@@ -222,7 +222,10 @@ def worth_it(problem: Problem, current: Assignment, plan: Assignment, improve: f
 
 
 def runs(problem: Problem, plan: Assignment) -> bool:
-    """Whether every task of a plan has a slot that is there and is not taken by others."""
+    """Whether every task of a plan has a slot that is there, not taken by others and not shared by topologies."""
     if (plan.node == UNPLACED).any() or (plan.worker >= problem.slots[plan.node]).any():
         return False
-    return not problem.slot_taken[plan.node, plan.worker].any()
+    if problem.slot_taken[plan.node, plan.worker].any():
+        return False
+    holders = np.unique(np.column_stack([plan.node, plan.worker, problem.topology[problem.component_of]]), axis=0)
+    return len(np.unique(holders[:, :2], axis=0)) == len(holders)

@@ -2,10 +2,12 @@
 
 Source    A. Muhammad, PhD thesis 2023, section 3.4, algorithms 7-9, eq. 3.1 and 3.3, tables 3.7-3.10.
 Maturity  faithful
-Guards    slots are never overcommitted; CPU, memory, bandwidth, pins and separations may be violated (the paper ranks by some, checks none).
-Differs   traffic is measured to the seed pair (option affinity=group: to the whole group); slots are ranked by the traffic inside them
-          (option slot_traffic=incident counts all traffic of their executors); sockets count and full nodes are left out, as in
-          algorithm 3; scores are exact, so nodes b and d of table 3.9, sorted there by rounded scores, change places.
+Guards    slots are never overcommitted; CPU, memory, bandwidth, pins and separations may be violated (the paper ranks by some,
+          checks none).
+Differs   traffic is measured to the seed pair (option affinity=group: to the whole group); slots are ranked by the traffic
+          inside them (option slot_traffic=incident counts all traffic of their executors); sockets count and full nodes are
+          left out, as in algorithm 3; scores are exact, so nodes b and d of table 3.9, sorted there by rounded scores, change
+          places.
 """
 
 from __future__ import annotations

@@ -2,12 +2,13 @@
 
 Source    A. Muhammad, PhD thesis 2023, section 3.5, algorithms 10-11, eq. 3.1, fig. 3.7-3.8.
 Maturity  faithful
-Guards    slots are never overcommitted; CPU, memory, bandwidth, pins and separations may be violated (the paper does not look at them),
-          and parts may be very unequal: a minimum cut often takes off a single executor.
-Differs   the thesis shows one cut in two; for more workers the part with most executors is cut again. Of cuts that carry equally much,
-          up to rounding, the one with fewest edges is taken, then the one nearest to the sinks, as in fig. 3.8. A part that hangs apart is
-          split into its largest component and the rest. Cycles are refused: the flow needs sources and sinks. Slots are ranked by
-          the traffic inside them (option slot_traffic=incident: all traffic of their executors). Sockets count, full nodes do not.
+Guards    slots are never overcommitted; CPU, memory, bandwidth, pins and separations may be violated (the paper does not look
+          at them), and parts may be very unequal: a minimum cut often takes off a single executor.
+Differs   the thesis shows one cut in two; for more workers the part with most executors is cut again. Of cuts that carry
+          equally much, up to rounding, the one with fewest edges is taken, then the one nearest to the sinks, as in fig. 3.8. A
+          part that hangs apart is split into its largest component and the rest. Cycles are refused: the flow needs sources and
+          sinks. Slots are ranked by the traffic inside them (option slot_traffic=incident: all traffic of their executors).
+          Sockets count, full nodes do not.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def refuse_cycles(problem: Problem, pairs: Pairs) -> None:
         path.append(after[path[-1]])
     circle = [*path[path.index(after[path[-1]]) :], after[path[-1]]]
     names = " -> ".join(problem.task_name(task) for task in circle)
-    raise Unsupported(f"gr-storm cuts graphs without cycles, and there is {names}", fix="use a3-storm or headrace")
+    raise Unsupported(f"gr-storm cuts graphs without cycles, and there is the cycle {names}", fix="use a3-storm or headrace")
 
 
 def map_partitions_to_workers(problem: Problem, pairs: Pairs, slot_of: Ints, slot_traffic: SlotTraffic) -> Assignment:

@@ -14,19 +14,22 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from headrace.errors import HeadraceError
 from headrace.judge.traffic import traffic
-from headrace.model.arrays import Bools, Ints
+from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.place.refusal import refusal
 from headrace.place.topologies import used
 from headrace.place.workers import workers_inside
 from headrace.solve.classes import Classes, classes_of
+from headrace.solve.fit import slots_taken
 from headrace.solve.search import least_crossing_search
 from headrace.solve.speed import costs_of, fast_counts, sustained
 
 Objective = Literal["traffic", "rate", "batch", "nodes", "balance"]
+MOST_CHOICES = 2_000_000  # busy nodes x nodes in the matching of groups to nodes
 
 
 def headrace(
@@ -68,11 +71,41 @@ def searched(
     if found is None:
         return None
     if objective in ("traffic", "nodes"):
-        return found.x if bandwidth_suffices(problem, classes, found.x) else fast_counts(
-            problem, classes, found.x, "rate", seed=seed, steps=steps, deadline=deadline, enough=1.0
-        )  # fmt: skip
+        x = found.x if current is not None else on_the_roomiest_nodes(problem, classes, found.x)
+        if bandwidth_suffices(problem, classes, x):
+            return x
+        return fast_counts(problem, classes, x, "rate", seed=seed, steps=steps, deadline=deadline, enough=1.0)
     x = fast_counts(problem, classes, found.x, objective, seed=seed, steps=steps, deadline=deadline)
     return less_traffic_at_the_same_rate(problem, classes, x, seed, steps, deadline) if objective == "rate" else x
+
+
+def on_the_roomiest_nodes(problem: Problem, classes: Classes, x: Ints) -> Ints:
+    """The same groups of tasks on other nodes, so that the fullest node is as little full as may be: traffic stays as it is."""
+    full = fullness(problem, classes, x)
+    busy = np.flatnonzero(x.any(axis=0))
+    if len(busy) * len(problem.nodes) > MOST_CHOICES or not np.isfinite(full).any(axis=1).all():
+        return x
+    # Steep: one node near its limit weighs more than many that are half full.
+    rows, columns = linear_sum_assignment(np.where(np.isfinite(full), np.minimum(full, 10.0) ** 8, 1e12))
+    if not np.isfinite(full[rows, columns]).all():
+        return x
+    moved = np.zeros_like(x)
+    moved[:, columns] = x[:, busy[rows]]
+    return moved
+
+
+def fullness(problem: Problem, classes: Classes, x: Ints) -> Floats:
+    """CPU that the tasks of each busy node would take of each node's, inf where they may not go, [busy, N]."""
+    instance = classes.instance
+    busy = np.flatnonzero(x.any(axis=0))
+    on_type = np.einsum("cb,yck->byk", x[:, busy].astype(np.float64), instance.demand)
+    need = on_type[:, problem.node_type, :]
+    fits = (need <= instance.capacity * (1 + 1e-9)).all(axis=2)
+    fits &= ((x[:, busy].T > 0).astype(np.int64) @ (~instance.allowed).astype(np.int64)) == 0
+    fits &= slots_taken(instance, x)[busy][:, None] <= instance.slots
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.where(need[:, :, CPU] > 0, need[:, :, CPU] / instance.capacity[:, CPU], 0.0)
+    return np.where(fits, part, np.inf)
 
 
 def bandwidth_suffices(problem: Problem, classes: Classes, x: Ints) -> bool:

@@ -40,7 +40,7 @@ def bandwidth_mbps(problem: Problem) -> Floats:
 
 
 def node_power(problem: Problem, bound_weight: float, other_weight: float) -> Floats:
-    """eq. 3.3: GFLOPS, GB of RAM and Mbit/s, each by its weight; algorithm 9 gives more weight to what bounds the topology, [N]."""
+    """eq. 3.3: GFLOPS, GB of RAM and Mbit/s, by weight; algorithm 9 gives more to what bounds the topology, [N]."""
     alpha, beta, gamma = (bound_weight if problem.bound_by[0] == kind else other_weight for kind in ("cpu", "memory", "network"))
     return alpha * gflops(problem) + beta * ram_gb(problem) + gamma * bandwidth_mbps(problem)
 

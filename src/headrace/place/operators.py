@@ -12,7 +12,7 @@ from headrace.model.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A component; in a bare task graph, the tasks that name the same component. Numbers are positions in the list of operators."""
+    """A component; in a bare task graph, the tasks that name the same one. Numbers are positions in the list of operators."""
 
     name: str  # of its first component
     tasks: tuple[int, ...]

@@ -33,7 +33,9 @@ def optimal(
     for s in problem.streams:
         if s.grouping == "local-or-shuffle":
             names = f"{problem.components[s.source]} -> {problem.components[s.target]}"
-            raise Unsupported(f"optimal does not know local-or-shuffle ({names}): what crosses depends on workers", fix="use headrace")
+            raise Unsupported(
+                f"optimal does not know local-or-shuffle ({names}): what crosses depends on workers", fix="use headrace"
+            )
     classes = classes_of(problem)
     start = least_crossing_search(classes.instance, seed=seed, deadline=deadline)
     proof = least_crossing(classes.instance, start=None if start is None else start.x, steps=steps, deadline=deadline)

@@ -28,7 +28,11 @@ def refusal(problem: Problem, instance: Instance) -> Infeasible:
     node = problem.nodes[_largest(instance)]
     who = f"`{problem.topologies[0]}`" if len(problem.topologies) == 1 else "the topologies"
     message = f"{who} need {need:g} {resource} of {room:g} free, but their tasks do not fit together on the nodes as they are"
-    fix = f"add {added} node{'s' * (added != 1)} like {node}" if added else f"add more than {MOST_ADDED} nodes like {node}, or larger ones"
+    fix = (
+        f"add {added} node{'s' * (added != 1)} like {node}"
+        if added
+        else f"add more than {MOST_ADDED} nodes like {node}, or larger ones"
+    )
     return Infeasible(message, resource=resource, needed=need, available=room, fix=fix)
 
 
@@ -62,5 +66,7 @@ def _nodes_to_add(instance: Instance) -> int | None:
 def _fits_with(instance: Instance, more: int) -> bool:
     n = np.concatenate([np.arange(len(instance.node_type)), np.full(more, _largest(instance))])
     allowed = np.column_stack([instance.allowed, np.ones((len(instance.count), more), dtype=bool)])
-    larger = replace(instance, node_type=instance.node_type[n], capacity=instance.capacity[n], slots=instance.slots[n], allowed=allowed)
+    larger = replace(
+        instance, node_type=instance.node_type[n], capacity=instance.capacity[n], slots=instance.slots[n], allowed=allowed
+    )
     return least_crossing_search(larger, steps=0) is not None

@@ -1,13 +1,15 @@
 """R-Storm: tasks in breadth-first order, each to the node whose free resources match it best, close to the first node.
 
-Source    B. Peng et al., R-Storm: Resource-Aware Scheduling in Storm, Middleware 2015, algorithms 1-4, from general knowledge of it.
+Source    B. Peng et al., R-Storm: Resource-Aware Scheduling in Storm, Middleware 2015, algorithms 1-4, from general knowledge
+          of it.
 Maturity  inspired
-Guards    memory and slots are never overcommitted; CPU is a wish that may be exceeded, as in the paper; bandwidth, worker heap, pins and
-          separations may be violated (the paper does not look at them).
-Differs   memory and CPU are divided by the most that any node has free, so that no unit dominates; network distance to the reference node is
-          0 on it, 0.5 in its rack and 1 elsewhere, as in Storm 1.0; a resource without a stated limit matches every task. The reference
-          node has the most memory and CPU among those that can hold the first task. One worker per node takes all its tasks.
-          Further spouts, then what nothing feeds, then the rest, start the breadth-first search again.
+Guards    memory and slots are never overcommitted; CPU is a wish that may be exceeded, as in the paper; bandwidth, worker heap,
+          pins and separations may be violated (the paper does not look at them).
+Differs   memory and CPU are divided by the most that any node has free, so that no unit dominates; network distance to the
+          reference node is 0 on it, 0.5 in its rack and 1 elsewhere, as in Storm 1.0; a resource without a stated limit matches
+          every task. The reference node has the most memory and CPU among those that can hold the first task. One worker per
+          node takes all its tasks. Further spouts, then what nothing feeds, then the rest, start the breadth-first search
+          again.
 """
 
 from __future__ import annotations

@@ -78,10 +78,10 @@ def slots_of(problem: Problem, slot_cpu: float) -> Slots:
     """Every node cut into cores, nodes with most cores first."""
     workers, cpu = problem.free_slots, problem.free[:, CPU]
     made_by_cpu = np.maximum(np.where(np.isfinite(cpu), cpu, 0.0) * (1 + TOLERANCE) // slot_cpu, 1)
-    cores = np.where(workers == 0, 0, np.where(np.isfinite(cpu), made_by_cpu, workers)).astype(np.int64)
-    order = np.argsort(-cores, kind="stable").tolist()
+    cores: Ints = np.where(workers == 0, 0, np.where(np.isfinite(cpu), made_by_cpu, workers)).astype(np.int64)
+    order = np.argsort(-cores, kind="stable")
     node = np.repeat(order, cores[order])
-    worker = [free_slots(problem, n)[np.arange(cores[n]) * min(workers[n], cores[n]) // max(cores[n], 1)] for n in order]
+    worker = [spread(free_slots(problem, n), int(cores[n])) for n in order[cores[order] > 0].tolist()]
     capacity = problem.free[node] / cores[node, None]
     capacity[np.isinf(capacity[:, CPU]), CPU] = slot_cpu
     return Slots(
@@ -94,6 +94,11 @@ def slots_of(problem: Problem, slot_cpu: float) -> Slots:
         empty=np.ones(len(node), dtype=bool),
         whole=np.zeros(len(node), dtype=bool),
     )
+
+
+def spread(workers: Ints, cores: int) -> Ints:
+    """A worker slot for each core: neighbouring cores share one where there are more cores, [cores]."""
+    return workers[np.arange(cores) * min(len(workers), cores) // cores]
 
 
 def full_bundles(problem: Problem, slots: Slots, tasks: list[int], slot_of: Ints) -> list[int]:
@@ -165,7 +170,7 @@ def best_fit(problem: Problem, slots: Slots, tasks: list[int], slot_of: Ints, gr
 
 
 def refusal(problem: Problem, slots: Slots, task: int) -> Infeasible:
-    """Why no slot can take a task: compared with what is left on each node in slots that are not held by a bundle."""
+    """Why no slot can take a task."""
     missing = shortage(problem)
     if missing is not None:
         return missing

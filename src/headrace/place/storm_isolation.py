@@ -2,11 +2,11 @@
 
 Source    Apache Storm's IsolationScheduler (2.x).
 Maturity  faithful
-Guards    slots are never overcommitted, and a machine that is given to an isolated topology holds nothing else; CPU, memory, bandwidth,
-          pins and separations may be violated (the scheduler does not look at them).
-Differs   Storm clears other topologies off the machines it isolates; here machines with a taken slot are passed over. Storm places
-          no other topology while an isolated one finds no room; here that one alone is refused. Isolated topologies go by priority and
-          tasks by Storm's numbering, where Storm follows the order of a hash table.
+Guards    slots are never overcommitted, and a machine that is given to an isolated topology holds nothing else; CPU, memory,
+          bandwidth, pins and separations may be violated (the scheduler does not look at them).
+Differs   Storm clears other topologies off the machines it isolates; here machines with a taken slot are passed over. Storm
+          places no other topology while an isolated one finds no room; here that one alone is refused. Isolated topologies go
+          by priority and tasks by Storm's numbering, where Storm follows the order of a hash table.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def refuse_without_machines(problem: Problem, wanted: list[int], machines: list[
     fitting = sum(int(problem.slots[n]) >= count for n, count in zip(machines, wanted, strict=False))
     if fitting < len(wanted):
         slots = f"{wanted[0]} slot{'s' * (wanted[0] != 1)}"
-        message = f"`{problem.topologies[0]}` needs {len(wanted)} machines of its own with up to {slots} each; the cluster has {fitting} unused"
+        need = f"needs {len(wanted)} machines of its own with up to {slots} each"
+        message = f"`{problem.topologies[0]}` {need}; the cluster has {fitting} unused"
         fix = f"add {len(wanted) - fitting} machines with {slots}, or lower `isolated_machines` or `workers`"
         raise Infeasible(message, resource="isolated machines", needed=len(wanted), available=fitting, fix=fix)

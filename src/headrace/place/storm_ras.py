@@ -3,12 +3,12 @@
 Source    Apache Storm >= 1.1, DefaultResourceAwareStrategy with its default settings: what both theses call R-Storm in their
           experiments (1.1.1 and 2.0.0).
 Maturity  faithful
-Guards    CPU, memory, further resources, worker heap and slots are never overcommitted; bandwidth, pins and separations may be violated
-          (the scheduler does not know them).
-Differs   a demand of 0 counts as one that is not stated; topologies without a spout are placed, which Storm refuses; all tasks are
-          placed anew, so no node is preferred for what already runs there; equal nodes and racks keep their order in the file, where
-          Storm orders them by an id. Storm 2 takes neighbours with fewest tasks first (option neighbours=fewest). The number of
-          workers follows from the heap; `workers` is not looked at, as in Storm.
+Guards    CPU, memory, further resources, worker heap and slots are never overcommitted; bandwidth, pins and separations may be
+          violated (the scheduler does not know them).
+Differs   a demand of 0 counts as one that is not stated; topologies without a spout are placed, which Storm refuses; all tasks
+          are placed anew, so no node is preferred for what already runs there; equal nodes and racks keep their order in the
+          file, where Storm orders them by an id. Storm 2 takes neighbours with fewest tasks first (option neighbours=fewest).
+          The number of workers follows from the heap; `workers` is not looked at, as in Storm.
 """
 
 from __future__ import annotations
@@ -66,9 +66,8 @@ def first_fit(problem: Problem, neighbours: Neighbours) -> Assignment:
     heap = np.where(problem.slot_taken, -np.inf, problem.worker_heap_mb[0])  # left in each slot, [N, most slots]
     nodes = sorted_nodes(problem).tolist()
     kind = kinds(problem)
-    start = np.zeros(
-        int(kind.max()) + 1, dtype=np.int64
-    )  # nodes before it are full for tasks of a kind: what is free only shrinks
+    # The first node that may still hold tasks of a kind: what is free only shrinks, so those before it never will again.
+    start = np.zeros(int(kind.max()) + 1, dtype=np.int64)
     node, worker = np.empty(problem.task_count, dtype=np.int64), np.empty(problem.task_count, dtype=np.int64)
     for task in ordered_executors(problem, neighbours):
         for position in range(int(start[kind[task]]), len(nodes)):
@@ -122,7 +121,7 @@ def sorted_nodes(problem: Problem) -> Ints:
 
 
 def by_availability(free: Floats) -> Ints:
-    """Things by their share of what all of them have: the smaller of the shares of CPU and memory, then the mean, then file order."""
+    """Nodes or racks by their share of what all have free: the smaller of CPU and memory, then the mean, then file order."""
     total = free.sum(axis=0)
     share = free / np.where(total > 0, total, 1.0)
     return np.lexsort((np.arange(len(free)), -share.mean(axis=1), -share.min(axis=1) * bool((total > 0).all())))

@@ -2,10 +2,12 @@
 
 Source    A. Muhammad, PhD thesis 2023, section 3.2, algorithms 1-3, eq. 3.1-3.2, tables 3.1-3.4.
 Maturity  faithful
-Guards    slots are never overcommitted; CPU, memory, bandwidth, pins and separations may be violated (the paper does not look at them).
-Differs   pairs are taken in the order of the file's streams (table 3.3 names a sort that the worked example rules out); interaction is
-          the number of connections with the seed pair (option affinity=group: with the whole group, the prose's reading); each pair is
-          visited once; a group stops growing when nothing connected is left; no more groups than workers are opened.
+Guards    slots are never overcommitted; CPU, memory, bandwidth, pins and separations may be violated (the paper does not look
+          at them).
+Differs   pairs are taken in the order of the file's streams (table 3.3 names a sort that the worked example rules out);
+          interaction is the number of connections with the seed pair (option affinity=group: with the whole group, the prose's
+          reading); each pair is visited once; a group stops growing when nothing connected is left; no more groups than workers
+          are opened.
 """
 
 from __future__ import annotations

@@ -127,13 +127,20 @@ def _allowed(problem: Problem, owner: Ints) -> np.ndarray[tuple[int, int], np.dt
 
 
 def _edges(
-    problem: Problem, streams: Sequence[Stream], of_component: Sequence[Sequence[int]], representative: Ints, order: Ints, first: Ints
+    problem: Problem,
+    streams: Sequence[Stream],
+    of_component: Sequence[Sequence[int]],
+    representative: Ints,
+    order: Ints,
+    first: Ints,
 ) -> tuple[Ints, Ints, Floats]:
     """Class pairs (a <= b) and the traffic, both ways, between one task of each."""
     size = sum(len(of_component[s.source]) * len(of_component[s.target]) for s in streams) + len(problem.pairs)
     if size > MOST_EDGES:
         message = f"the measured shares leave {size:,} different task pairs; the most it takes is {MOST_EDGES:,}"
-        raise Unsupported(message, resource="task pairs", needed=size, available=MOST_EDGES, fix="give shares to fewer components")
+        raise Unsupported(
+            message, resource="task pairs", needed=size, available=MOST_EDGES, fix="give shares to fewer components"
+        )
     a_parts: list[Ints] = []
     b_parts: list[Ints] = []
     weights: list[Floats] = []

@@ -220,7 +220,13 @@ def settle(
 
 @kernel
 def build(
-    terms: Terms, state: State, bench: Bench, recipe: Recipe, nodes_in_order: Ints, classes_in_order: Ints, rng: NDArray[np.uint64]
+    terms: Terms,
+    state: State,
+    bench: Bench,
+    recipe: Recipe,
+    nodes_in_order: Ints,
+    classes_in_order: Ints,
+    rng: NDArray[np.uint64],
 ) -> None:
     """Complete the plan in `state`; `bench.left` says what is missing. Nodes may end up overloaded, pins never broken."""
     nodes, classes = state.x.shape

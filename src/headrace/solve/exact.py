@@ -35,6 +35,10 @@ def least_crossing(
     attempt at an integer program.
     """
     q = quotient(instance)
+    if not q.most.any(axis=0).all():
+        return Proof(None, np.inf, False, "exact", "done", True)  # some task fits on no node, not even alone
+    if not len(q.count):
+        return Proof(np.zeros(instance.allowed.shape, dtype=np.int64), 0.0, True, "exact", "done", False)
     budget = Budget(steps, deadline)
     known = None if start is None else patterns_of(instance, q, start)
     unit = common_unit(q.edge_weight)

@@ -83,9 +83,7 @@ class State(NamedTuple):
     run_length: Ints
 
 
-def terms_of(
-    instance: Instance, current: Ints | None = None, move_cost: Floats | None = None, prefer: str = "traffic"
-) -> Terms:
+def terms_of(instance: Instance, current: Ints | None = None, move_cost: Floats | None = None, prefer: str = "traffic") -> Terms:
     """The fixed side of a search over an instance."""
     classes, nodes = instance.allowed.shape
     groups = len(instance.heap)

@@ -11,7 +11,9 @@ from headrace.model.arrays import Bools, Floats, Ints
 PRECISION = 1e-6  # relative; the bound is rounded up
 
 
-def fluid_rate(count: Ints, grows: Floats, fixed: Floats, other: Floats, capacity: Floats, node_type: Ints, allowed: Bools) -> float | None:
+def fluid_rate(
+    count: Ints, grows: Floats, fixed: Floats, other: Floats, capacity: Floats, node_type: Ints, allowed: Bools
+) -> float | None:
     """No plan sustains more than this factor of the given rates; None if CPU limits nothing.
 
     C classes, Y types, N nodes: count[C]; CPU of one task that grows with the rate and that does not, grows[C, Y], fixed[C, Y]; its other
@@ -62,7 +64,10 @@ def _carries(
     """Whether tasks spread over the pools in any fractions fit at a rate."""
     pools, classes = may.shape
     cpu = (factor * grows + fixed)[:, machine].T  # [pools, C]
-    rows = [csr_array((cpu[p], (np.zeros(classes, int), p * classes + np.arange(classes))), shape=(1, pools * classes)) for p in range(pools)]
+    rows = [
+        csr_array((cpu[p], (np.zeros(classes, int), p * classes + np.arange(classes))), shape=(1, pools * classes))
+        for p in range(pools)
+    ]
     limits = [room[:, 0]]
     for k in range(other.shape[1]):
         if np.isfinite(room[:, k + 1]).all() and other[:, k].any():

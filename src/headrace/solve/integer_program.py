@@ -80,7 +80,9 @@ def _attempt(program: IntegerProgram, nodes: int | None, unit: float) -> Outcome
     result = cast(Any, milp(cost, integrality=integrality, bounds=Bounds(0, np.inf), constraints=constraints, options=options))
     if result.status == 4:  # presolve may be unable to tell infeasible from unbounded
         options["presolve"] = False
-        result = cast(Any, milp(cost, integrality=integrality, bounds=Bounds(0, np.inf), constraints=constraints, options=options))
+        result = cast(
+            Any, milp(cost, integrality=integrality, bounds=Bounds(0, np.inf), constraints=constraints, options=options)
+        )
     if result.status == 2:
         return Outcome(None, -np.inf, True)
     solution = None if result.x is None else np.rint(result.x).astype(np.int64)

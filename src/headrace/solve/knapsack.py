@@ -139,7 +139,9 @@ def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: F
             if search.nodes[0] >= last or (every and hits == most_found):
                 break
             search.nodes[0] += 1
-            more = collect(gain, left, search.split, search.near, search.degree, size, search.free_size[depth], value, ratio, order)
+            more = collect(
+                gain, left, search.split, search.near, search.degree, size, search.free_size[depth], value, ratio, order
+            )
             c = costliest_to_leave_out(value, left, order, size, search.free_size[depth])
             opened = False
             if search.worth[depth] + more <= search.floor[0] or c < 0:
@@ -190,7 +192,16 @@ def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: F
 
 @compiled
 def collect(
-    gain: Floats, left: Ints, split: Floats, near: Ints, degree: Ints, size: Floats, room: float, value: Floats, ratio: Floats, order: Ints
+    gain: Floats,
+    left: Ints,
+    split: Floats,
+    near: Ints,
+    degree: Ints,
+    size: Floats,
+    room: float,
+    value: Floats,
+    ratio: Floats,
+    order: Ints,
 ) -> float:
     """Upper bound on what `left` tasks of each class can add in the room.
 
@@ -323,7 +334,9 @@ def optimise_split(node: Node, search: Search, rounds: int) -> float:
 
 
 @compiled
-def count_pairs(left: Ints, near: Ints, degree: Ints, size: Floats, room: float, value: Floats, order: Ints, counted: Floats) -> None:
+def count_pairs(
+    left: Ints, near: Ints, degree: Ints, size: Floats, room: float, value: Floats, order: Ints, counted: Floats
+) -> None:
     """counted[c, d] = how often the solution behind the bound counts a pair (c, d) at its end c."""
     counted[:] = 0.0
     outer = room

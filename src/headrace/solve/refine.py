@@ -174,6 +174,30 @@ def piece_overload(terms: Terms, state: State, run: Run, out: int, outs: int, in
 
 
 @kernel
+def enough_to_make_way(terms: Terms, state: State, c: int, k: int, d: int, k2: int, m: int) -> int:
+    """How many tasks of class d, at least k2, must leave node m so that k of class c fit; 0 if all of them are not enough."""
+    y = terms.node_type[m]
+    for r in range(terms.unit.shape[0]):
+        beyond = state.used[m, r] + k * terms.demand[y, c, r] - terms.limit[m, r]
+        if beyond > k2 * terms.demand[y, d, r]:
+            if terms.demand[y, d, r] <= 0.0:
+                return 0
+            k2 = int(np.ceil(beyond / terms.demand[y, d, r]))
+    return k2 if k2 <= state.x[m, d] else 0
+
+
+@kernel
+def resources_hold(terms: Terms, state: State, n: int, d: int, k2: int, c: int, k: int) -> bool:
+    """Whether k2 tasks of class d fit on node n when k of class c leave it; what was overloaded may stay so, not grow."""
+    y = terms.node_type[n]
+    for r in range(terms.unit.shape[0]):
+        more = k2 * terms.demand[y, d, r] - k * terms.demand[y, c, r]
+        if more > 0.0 and state.used[n, r] + more > terms.limit[n, r]:
+            return False
+    return True
+
+
+@kernel
 def anneal(
     terms: Terms,
     state: State,
@@ -249,7 +273,8 @@ def anneal(
             if not piece_may_go(terms, state, run, ZERO, outs, m) or not piece_may_go(terms, state, run, ONE, backs, n):
                 continue
             if hard and (
-                piece_overload(terms, state, run, ONE, backs, ZERO, outs, m) or piece_overload(terms, state, run, ZERO, outs, ONE, backs, n)
+                piece_overload(terms, state, run, ONE, backs, ZERO, outs, m)
+                or piece_overload(terms, state, run, ZERO, outs, ONE, backs, n)
             ):
                 continue
             change = shift_piece(terms, state, run, ZERO, outs, n, m)
@@ -278,45 +303,37 @@ def anneal(
         fits = room(terms, state, c, m, k) if hard else k
         d = NONE
         k2 = ZERO
-        if kind > 0.5 or fits == 0:  # swap against a chunk of another class
+        o = n  # where tasks of m go to make way: back to n (a swap) or on to a third node
+        if kind > 0.5 or fits == 0:
             if state.contents[m] == 0:
                 continue
             d = state.content[m, pick(rng, state.contents[m])]
-            if d == c or not terms.allowed[n, d] or (terms.apart[d] and state.x[n, d] > 0):
+            degree = terms.start[d + 1] - terms.start[d]
+            if kind > 0.75 and degree > 0:
+                b = terms.other[terms.start[d] + pick(rng, degree)]
+                if state.holders[b] > 0:
+                    o = state.holder[b, pick(rng, state.holders[b])]
+            if d == c or o == m or not terms.allowed[o, d] or (terms.apart[d] and state.x[o, d] > 0):
                 continue
             k2 = chunk_of(rng, state.x[m, d])
             if hard and state.x[m, d] > 1 and random_share(rng) < 0.75:
-                k2 = 1  # just as many as must make way
+                k2 = ONE  # just as many as must make way
             if hard:
-                ym = terms.node_type[m]
-                yn = terms.node_type[n]
-                fit = True
-                for r in range(terms.unit.shape[0]):
-                    beyond = state.used[m, r] + k * terms.demand[ym, c, r] - terms.limit[m, r]
-                    if beyond > k2 * terms.demand[ym, d, r]:
-                        if terms.demand[ym, d, r] <= 0.0:
-                            fit = False
-                            break
-                        k2 = int(np.ceil(beyond / terms.demand[ym, d, r]))
-                if not fit or k2 > state.x[m, d]:
+                k2 = enough_to_make_way(terms, state, c, k, d, k2, m)
+                if k2 == 0 or not resources_hold(terms, state, o, d, k2, c, k if o == n else ZERO):
                     continue
-                for r in range(terms.unit.shape[0]):
-                    if (
-                        state.used[n, r] - k * terms.demand[yn, c, r] + k2 * terms.demand[yn, d, r] > terms.limit[n, r]
-                        and k2 * terms.demand[yn, d, r] > k * terms.demand[yn, c, r]
-                    ):
-                        fit = False
-                        break
-                if not fit:
-                    continue
-            change = move_change(terms, state, c, n, m, k) + move_change(terms, state, d, m, n, k2)
-            change += 2.0 * k * k2 * weight_between(terms, c, d)
+            change = move_change(terms, state, c, n, m, k) + move_change(terms, state, d, m, o, k2)
+            change += (2.0 if o == n else 1.0) * k * k2 * weight_between(terms, c, d)
         else:
             k = fits
             change = move_change(terms, state, c, n, m, k)
-        left = state.tasks[n] - k + k2
-        came = state.tasks[m] + k - k2
-        now_busy = (1 if left > 0 else 0) + (1 if came > 0 else 0)
+        third = o != n
+        now_busy = (1 if state.tasks[n] - k + (0 if third else k2) > 0 else 0) + (1 if state.tasks[m] + k - k2 > 0 else 0)
+        if third:
+            now_busy += 1
+            was_busy += 1 if state.tasks[o] > 0 else 0
+            was_bursting += 1 if state.over[o] > 0.0 else 0
+            over += state.over[o]
         price = change + terms.node_price * (now_busy - was_busy)
         if hard and price > most:
             if heat == 0.0 and change > 0.0:
@@ -325,7 +342,10 @@ def anneal(
             continue
         if not hard or terms.slotted:
             e = max(d, ZERO)
-            now_over = overload_after(terms, state, n, c, -k, e, k2) + overload_after(terms, state, m, c, k, e, -k2)
+            now_over = overload_after(terms, state, n, c, -k, e, ZERO if third else k2)
+            now_over += overload_after(terms, state, m, c, k, e, -k2)
+            if third:
+                now_over += overload_after(terms, state, o, d, k2, d, ZERO)
             if hard:
                 if now_over > over:
                     continue
@@ -334,8 +354,8 @@ def anneal(
         put(terms, state, c, n, -k)
         if k2 > 0:
             put(terms, state, d, m, -k2)
-            put(terms, state, d, n, k2)
-            log[logged, 0], log[logged, 1], log[logged, 2], log[logged, 3] = d, m, n, k2
+            put(terms, state, d, o, k2)
+            log[logged, 0], log[logged, 1], log[logged, 2], log[logged, 3] = d, m, o, k2
             logged += 1
         put(terms, state, c, m, k)
         log[logged, 0], log[logged, 1], log[logged, 2], log[logged, 3] = c, n, m, k
@@ -343,6 +363,8 @@ def anneal(
         cost += change
         busy += now_busy - was_busy
         bursting += (1 if state.over[n] > 0.0 else 0) + (1 if state.over[m] > 0.0 else 0) - was_bursting
+        if third and state.over[o] > 0.0:
+            bursting += 1
     tally[COST] = cost
     if improved:
         for n in range(nodes):  # element by element: numba takes seconds to compile an array assignment

@@ -21,9 +21,12 @@ from headrace.solve.refine import chunk_of, pick, random_share
 RATE, BATCH, BALANCE = 0, 1, 2
 MODES = {"rate": RATE, "batch": BATCH, "balance": BALANCE}
 STEEP = 12.0  # how much the fullest node outweighs the others while searching
-SCALE, SOFT, SHARES, SQUARES, SLOWEST, STAGES = 0, 1, 2, 3, 4, 5  # where `Live.sums` keeps what
+SCALE, SOFT, SHARES, SQUARES, SLOWEST, STAGES, OVER = 0, 1, 2, 3, 4, 5, 6  # where `Live.sums` keeps what
+OVER_PRICE = 1e6  # of a node that carries more than it can, where speed is not the objective
 FULL = 1e12  # ratio of a node whose fixed load alone exceeds it
-SLICE_STEPS = 20_000
+HOT = (0.5, 0.1, 0.3, 0.03)  # part of the cost a step may lose, on average, at the start of each round
+SLICE_STEPS = 10_000
+MOST_PAIR_CELLS = 2_000_000  # measured pairs x nodes that are still counted one by one
 
 
 class Costs(NamedTuple):
@@ -32,6 +35,7 @@ class Costs(NamedTuple):
     grows: Floats  # [Y, C] CPU points of one task that grow with the rate
     fixed: Floats  # [Y, C] and that do not
     cpu: Floats  # [N] free points
+    installed: Floats  # [N] points in all
     cores: Floats  # [N]
     bytes_per_s: Floats  # [N] bandwidth, each way
     send_points: float  # CPU points per tuple/s sent to another node
@@ -66,28 +70,62 @@ class Live(NamedTuple):
     sums: Floats  # what the cost is made of
 
 
+class Flow(NamedTuple):
+    """Tuples between classes: a stream, or a measured pair of tasks."""
+
+    target: int  # component
+    emitted: float  # tuples/s in all
+    copies: float  # copies of a tuple in all
+    size: float  # bytes per tuple; 0 where unknown
+    emits: list[tuple[int, float]]  # class, tuples/s one task emits
+    receives: list[tuple[int, float]]  # class, copies of a tuple one task receives
+
+
+def flows_of(problem: Problem, classes: Classes) -> list[Flow]:
+    """What is sent, class by class; measured pairs only as long as there are not too many of them."""
+    owner, task = classes.component, classes.order[classes.first[:-1]]
+    flows: list[Flow] = []
+    for s in problem.streams:
+        received = s.received(int(problem.tasks[s.target]))
+        emits = [(int(c), float(s.tuples_per_s * problem.share[task[c]])) for c in np.flatnonzero(owner == s.source)]
+        receives = [(int(c), float(received[task[c] - problem.first[s.target]])) for c in np.flatnonzero(owner == s.target)]
+        flows.append(
+            Flow(s.target, s.tuples_per_s, float(received.sum()), 0.0 if np.isnan(s.bytes) else s.bytes, emits, receives)
+        )
+    pairs = problem.pairs
+    if len(pairs) * len(problem.nodes) <= MOST_PAIR_CELLS:
+        class_of = np.empty(problem.task_count, dtype=np.int64)
+        class_of[classes.order] = np.repeat(np.arange(len(owner)), np.diff(classes.first))
+        rows = zip(
+            class_of[pairs.source].tolist(),
+            class_of[pairs.target].tolist(),
+            pairs.tuples_per_s.tolist(),
+            pairs.bytes_per_s.tolist(),
+            strict=True,
+        )
+        for a, b, tuples, data in rows:
+            size = data / tuples if tuples > 0 and data > 0 else 0.0
+            flows.append(Flow(int(owner[b]), tuples, 1.0, size, [(a, tuples)], [(b, 1.0)]))
+    return [flow for flow in flows if flow.emitted > 0]
+
+
 def costs_of(problem: Problem, classes: Classes) -> Costs:
-    """Read a problem's costs class by class. Measured task pairs have no stream, and count for CPU only."""
+    """Read a problem's costs class by class."""
     owner, task = classes.component, classes.order[classes.first[:-1]]
     share = problem.share[task]
     count = len(problem.components)
-    streams = [s for s in problem.streams if s.tuples_per_s > 0]
     member = np.argsort(owner, kind="stable")
-    out_rows: list[tuple[int, int, float]] = []
-    in_rows: list[tuple[int, int, float]] = []
-    for k, s in enumerate(streams):
-        received = s.received(int(problem.tasks[s.target]))
-        out_rows += [(int(c), k, float(s.tuples_per_s * share[c])) for c in np.flatnonzero(owner == s.source)]
-        in_rows += [(int(c), k, float(received[task[c] - problem.first[s.target]])) for c in np.flatnonzero(owner == s.target)]
-    out_start, out_stream, out_amount = _by_class(out_rows, len(owner))
-    in_start, in_stream, in_amount = _by_class(in_rows, len(owner))
-    into_start, into_stream, _ = _by_class([(s.target, k, 0.0) for k, s in enumerate(streams)], count)
+    flows = flows_of(problem, classes)
+    out_start, out_stream, out_amount = _by_class([(c, k, v) for k, flow in enumerate(flows) for c, v in flow.emits], len(owner))
+    in_start, in_stream, in_amount = _by_class([(c, k, v) for k, flow in enumerate(flows) for c, v in flow.receives], len(owner))
+    into_start, into_stream, _ = _by_class([(flow.target, k, 0.0) for k, flow in enumerate(flows)], count)
     price = problem.options.get("judge", {}).get("send_node_cpu_ms", 0)
     free = problem.capacity[:, CPU] - problem.taken[:, CPU]
     return Costs(
         grows=np.ascontiguousarray((problem.demand[owner, CPU][:, None] + problem.cpu_rate[owner] * share[:, None]).T),
         fixed=np.ascontiguousarray(problem.cpu_fixed[owner].T),
         cpu=free,
+        installed=problem.capacity[:, CPU],
         cores=np.where(np.isfinite(free), np.maximum(1.0, np.floor(free / 100)), np.inf),
         bytes_per_s=problem.bandwidth_mbps * 1e6 / 8,
         send_points=float(str(price)) / 10,
@@ -102,10 +140,10 @@ def costs_of(problem: Problem, classes: Classes) -> Costs:
         in_amount=in_amount,
         into_start=into_start,
         into_stream=into_stream,
-        target=np.array([s.target for s in streams], dtype=np.int64),
-        size=np.array([0.0 if np.isnan(s.bytes) else s.bytes for s in streams]),
-        emitted=np.array([s.tuples_per_s for s in streams]),
-        copies=np.array([s.received(int(problem.tasks[s.target])).sum() for s in streams]),
+        target=np.array([flow.target for flow in flows], dtype=np.int64),
+        size=np.array([flow.size for flow in flows]),
+        emitted=np.array([flow.emitted for flow in flows]),
+        copies=np.array([flow.copies for flow in flows]),
     )
 
 
@@ -135,11 +173,11 @@ def fast_counts(
     mode = MODES[objective]
     best = np.ascontiguousarray(x.T, dtype=np.int64)
     best_value = np.array([np.inf])
-    rounds = 4
+    rounds = len(HOT)
     for number in range(rounds):
         load_state(terms, state, best.copy())
         done, each = 0, max(1, budget // rounds)
-        hot = 0.05 if number % 2 == 0 else 0.01  # part of the cost that a step may lose at first
+        hot = HOT[number]
         while done < each:
             part = min(SLICE_STEPS, each - done)
             even_out(terms, state, costs, live, rng, best, best_value, part, mode, hot * (1 - done / each))
@@ -164,7 +202,7 @@ def _live(costs: Costs, nodes: int, components: int) -> Live:
     streams = len(costs.size)
     return Live(
         np.zeros(nodes), np.zeros(nodes), np.zeros((nodes, streams)), np.zeros((nodes, streams)), np.zeros(nodes),
-        np.zeros((components, nodes)), np.zeros(components), np.zeros(components + 1, np.int64), np.zeros(6),
+        np.zeros((components, nodes)), np.zeros(components), np.zeros(components + 1, np.int64), np.zeros(7),
     )  # fmt: skip
 
 
@@ -274,7 +312,9 @@ def account(costs: Costs, live: Live, n: int, mode: int, sign: float) -> None:
     """Add (or take away) what node n contributes to the sums the cost is made of."""
     if mode == RATE:
         live.sums[SOFT] += sign * (live.ratio[n] / live.sums[SCALE]) ** STEEP
-    elif mode == BALANCE:
+        return
+    live.sums[OVER] += sign * max(0.0, live.ratio[n] - 1.0 - 1e-9)
+    if mode == BALANCE:
         share = used_share(costs, live, n)
         live.sums[SHARES] += sign * share
         live.sums[SQUARES] += sign * share * share
@@ -304,7 +344,6 @@ def refresh(terms: Terms, state: State, costs: Costs, live: Live, n: int, m: int
         for j in range(found):
             restage(terms, state, costs, live, live.touched[j], n)
             restage(terms, state, costs, live, live.touched[j], m)
-        return
     live.ratio[n] = ratio_of(costs, live, n)
     live.ratio[m] = ratio_of(costs, live, m)
     account(costs, live, n, mode, 1.0)
@@ -313,27 +352,28 @@ def refresh(terms: Terms, state: State, costs: Costs, live: Live, n: int, m: int
 
 @kernel
 def used_share(costs: Costs, live: Live, n: int) -> float:
-    """Part of node n's free CPU in use."""
-    return (live.grows[n] + live.fixed[n]) / costs.cpu[n] if 0.0 < costs.cpu[n] < np.inf else 0.0
+    """Part of node n's CPU in use, by us and by others."""
+    if costs.installed[n] == np.inf or costs.installed[n] <= 0.0:
+        return 0.0
+    return (live.grows[n] + live.fixed[n] + costs.installed[n] - costs.cpu[n]) / costs.installed[n]
 
 
 @kernel
 def cost_of(live: Live, mode: int) -> float:
     """What the search lowers: a soft maximum of the ratios, the batch's seconds, or the variance of the load."""
     nodes = live.ratio.shape[0]
+    over = OVER_PRICE * live.sums[OVER] if live.sums[OVER] > 1e-9 else 0.0
     if mode == BATCH:  # of equally long batches, the one that leaves nodes idle
-        return live.sums[SLOWEST] + 1e-3 * live.sums[STAGES] / nodes
+        return over + live.sums[SLOWEST] + 1e-3 * live.sums[STAGES] / nodes
     if mode == BALANCE:
-        return max(0.0, live.sums[SQUARES] / nodes - (live.sums[SHARES] / nodes) ** 2)
+        return over + max(0.0, live.sums[SQUARES] / nodes - (live.sums[SHARES] / nodes) ** 2)
     return max(0.0, live.sums[SOFT]) ** (1.0 / STEEP)
 
 
 @kernel
 def value_of(live: Live, mode: int) -> float:
     """The objective itself, to be lowered."""
-    if mode == BATCH:
-        return live.sums[SLOWEST]
-    if mode == BALANCE:
+    if mode != RATE:
         return cost_of(live, mode)
     most = 0.0
     for n in range(live.ratio.shape[0]):
@@ -363,7 +403,7 @@ def even_out(
     mode: int,
     heat: float,
 ) -> None:
-    """Propose `steps` moves or swaps; a step may cost up to a random part of `heat` times the cost. The best counts end up in `best`."""
+    """Propose `steps` moves or swaps; a step may lose, on average, the part `heat` of the cost. The best counts end up in `best`."""
     nodes, classes = state.x.shape
     load_live(terms, state, costs, live, mode)
     cost = cost_of(live, mode)
@@ -403,7 +443,7 @@ def even_out(
             found = touched_by(costs, live, d, found)
         exchange(terms, state, costs, live, c, n, m, k, d, k2, found, mode)
         now = cost_of(live, mode)
-        if now <= cost * (1.0 + heat * random_share(rng) ** 3):
+        if now <= cost * (1.0 - heat * np.log(1.0 - random_share(rng))):
             cost = now
             value = value_of(live, mode) if mode != RATE or now < best_value[0] / live.sums[SCALE] * 1.5 else np.inf
             if value < best_value[0] * (1 - 1e-9):

@@ -57,7 +57,7 @@ def quotient(instance: Instance) -> Quotient:
     needed = (demand * count[None, :, None]).sum(axis=1)  # a capacity above what all tasks need is as good as none
     room = np.minimum(instance.capacity[node] * (1 + TOLERANCE), needed + 1.0)
     heap = instance.heap * (1 + TOLERANCE)
-    apart = instance.apart[first] & (count > 1)
+    apart = instance.apart[first] & (instance.count[first] > 1)  # a lone task is apart anyway, whomever it is merged with
     slots = instance.slots[node]
     group, memory = instance.group[first], instance.memory[first]
     most = _most(count, demand, room, apart)

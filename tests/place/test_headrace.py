@@ -1,0 +1,194 @@
+"""Our own scheduler: it keeps every rule, reaches the best there is on small problems, and says what would help when it cannot."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headrace.errors import HeadraceError, Infeasible
+from headrace.judge.report import Report, judge
+from headrace.model.problem import UNPLACED, Assignment, Problem
+from headrace.place.headrace import Objective, headrace
+from headrace.solve.classes import classes_of
+from headrace.solve.fluid import fluid_rate
+from tests.problems import document, problem_of
+
+OBJECTIVES: tuple[Objective, ...] = ("traffic", "rate", "batch", "nodes", "balance")
+
+
+def small_problems(count: int) -> Iterator[Problem]:
+    """Problems whose plans can all be tried: one worker per node suffices, nothing depends on workers."""
+    seed = found = 0
+    while found < count:
+        content = document(Random(seed), most_tasks=6, most_nodes=3)
+        seed += 1
+        for topology in content.get("topologies", [content.get("topology", {})]):
+            topology.pop("worker_max_heap_mb", None)
+        problem = problem_of(content)
+        local = any(s.grouping == "local-or-shuffle" for s in problem.streams)
+        if not local and len(problem.topologies) == 1 and 2 <= problem.task_count <= 6 and len(problem.nodes) > 1:
+            found += 1
+            yield problem
+
+
+@cache
+def tried_out(count: int) -> list[tuple[Problem, list[Report]]]:
+    return [(problem, every_feasible_report(problem)) for problem in small_problems(count)]
+
+
+def every_feasible_report(problem: Problem) -> list[Report]:
+    first = [int(np.flatnonzero(~taken)[0]) if (~taken).any() else 0 for taken in problem.slot_taken]
+    reports: list[Report] = []
+    for nodes in itertools.product(range(len(problem.nodes)), repeat=problem.task_count):
+        plan = Assignment(np.array(nodes), np.array([first[n] for n in nodes]))
+        report = judge(problem, plan)
+        reports += [report] if report.feasible else []
+    return reports
+
+
+def score(report: Report, objective: Objective) -> float:
+    value = {
+        "traffic": report.inter_node_traffic,
+        "rate": -np.inf if report.max_rate is None else -report.max_rate,
+        "batch": report.batch_seconds or 0.0,
+        "nodes": report.nodes_used,
+        "balance": report.balance or 0.0,
+    }[objective]
+    return float(value)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_small_problems_are_solved_as_well_as_by_trying_everything(objective: Objective) -> None:
+    worse: list[str] = []
+    tried = 0
+    for number, (problem, reports) in enumerate(tried_out(25)):
+        try:
+            report = judge(problem, headrace(problem, objective=objective), objective=objective)
+        except HeadraceError:
+            assert not reports, f"problem {number} is refused although a plan exists"
+            continue
+        assert report.feasible or not reports, f"problem {number}: {[v.message for v in report.violations]}"
+        if reports:
+            tried += 1
+            best = min(score(r, objective) for r in reports)
+            if score(report, objective) > best + 1e-9 + 1e-9 * abs(best):
+                worse.append(f"{number}: {score(report, objective)} against {best}")
+    assert tried >= 8
+    assert len(worse) <= 1, worse
+
+
+def test_no_plan_is_faster_than_the_fluid_bound() -> None:
+    limited = 0
+    for problem, reports in tried_out(25):
+        classes = classes_of(problem)
+        owner, task = classes.component, classes.order[classes.first[:-1]]
+        grows = problem.demand[owner, 0][:, None] + problem.cpu_rate[owner] * problem.share[task][:, None]
+        bound = fluid_rate(
+            classes.instance.count, grows, problem.cpu_fixed[owner], problem.demand[owner][:, 1:], problem.free, problem.node_type,
+            classes.instance.allowed,
+        )  # fmt: skip
+        if bound is not None and reports:
+            limited += 1
+            assert all(r.max_rate is not None and r.max_rate <= bound * (1 + 1e-9) for r in reports)
+    assert limited >= 8
+
+
+CHAIN: dict[str, Any] = {
+    "topology": {
+        "name": "chain",
+        "components": {
+            "a": {"spout": True, "tasks": 4, "rate": 100, "cpu": 50, "state_mb": 10},
+            "b": {"tasks": 4, "inputs": {"a": "shuffle"}, "cpu": 50, "state_mb": 10},
+        },
+    },
+    "cluster": {"nodes": {"n{1..4}": {"cpu": 200, "slots": 2}}},
+}
+
+
+def test_a_current_plan_is_left_only_for_a_gain_worth_the_move() -> None:
+    plan = {f"{c}.{i}": {"node": f"n{i}", "worker": 0} for c in "ab" for i in range(1, 5)}
+    problem = problem_of({**CHAIN, "plan": {"assignment": plan}})
+    assert problem.current is not None
+    stays = headrace(problem, move_cost=1e6)
+    assert (stays.node == problem.current.node).all()
+    moves = headrace(problem, move_cost=0.0)
+    before, after = judge(problem, problem.current), judge(problem, moves)
+    assert before.inter_node_traffic == pytest.approx(75)
+    assert after.inter_node_traffic == pytest.approx(50)
+
+
+def test_tasks_that_need_not_move_stay() -> None:
+    fresh = headrace(problem_of(CHAIN))
+    problem = problem_of(CHAIN)
+    names = {problem.task_name(t): {"node": problem.nodes[fresh.node[t]], "worker": 0} for t in range(8)}
+    again = headrace(problem_of({**CHAIN, "plan": {"assignment": names}}))
+    assert (again.node == fresh.node).all()
+
+
+def test_a_worker_never_holds_more_than_its_heap() -> None:
+    content = {**CHAIN, "cluster": {"nodes": {"n1": {"cpu": 800, "slots": 3}}}}
+    content["topology"] = {**CHAIN["topology"], "worker_max_heap_mb": 300}
+    for component in content["topology"]["components"].values():
+        component["memory_mb"] = 100
+    problem = problem_of(content)
+    plan = headrace(problem)
+    assert np.bincount(plan.worker).max() <= 3
+    assert judge(problem, plan).feasible
+
+
+def test_what_fits_in_sum_but_not_in_pieces_is_refused_with_the_nodes_to_add() -> None:
+    tasks = {f"t{i}": {"cpu": 60} for i in range(4)}
+    with pytest.raises(Infeasible) as refused:
+        headrace(problem_of({"tasks": tasks, "cluster": {"nodes": {"n{1..3}": {"cpu": 100}}}}))
+    assert refused.value.fix == "add 1 node like n1"
+    assert refused.value.resource == "cpu"
+
+
+def test_an_impossible_topology_does_not_stop_the_others() -> None:
+    def topology(name: str, cpu: float, priority: int) -> dict[str, Any]:
+        return {
+            "name": name,
+            "priority": priority,
+            "components": {"s": {"spout": True, "cpu": cpu}, "b": {"inputs": {"s": "shuffle"}, "cpu": 10}},
+        }
+
+    topologies = [topology("fine", 50, 2), topology("huge", 500, 0), topology("first", 60, 1), topology("late", 90, 3)]
+    problem = problem_of({"topologies": topologies, "cluster": {"nodes": {"n{1..2}": {"cpu": 100, "slots": 4}}}})
+    plan = headrace(problem)
+    placed = [
+        name
+        for g, name in enumerate(problem.topologies)
+        if (plan.node[problem.topology[problem.component_of] == g] != UNPLACED).all()
+    ]
+    assert placed == ["fine", "first"]
+    assert set(plan.refused) == {"huge", "late"}
+    assert plan.refused["huge"].task == "huge/s.1"
+    assert plan.refused["late"].fix is not None
+
+
+def test_bandwidth_is_kept_where_it_can_be() -> None:
+    # Least traffic puts the two talkative pairs with one node each; but then c's 800 Mbit/s must pass between nodes of 100 Mbit/s.
+    content: dict[str, Any] = {
+        "tasks": {"a": {"cpu": 60}, "b": {"cpu": 60}, "c": {"cpu": 40}, "d": {"cpu": 40}},
+        "topology": {"name": "t"},
+        "cluster": {"nodes": {"n{1..2}": {"cpu": 100, "bandwidth_mbps": 100}}},
+    }
+    del content["tasks"]
+    content["topology"] = {
+        "name": "t",
+        "components": {
+            "a": {"spout": True, "rate": 100, "bytes": 10, "cpu": 60},
+            "b": {"spout": True, "rate": 90, "bytes": 1_000_000, "cpu": 60},
+            "c": {"inputs": {"a": "shuffle", "b": "shuffle"}, "cpu": 40},
+        },
+    }
+    problem = problem_of(content)
+    report = judge(problem, headrace(problem))
+    assert report.feasible, [v.message for v in report.violations]
+    assert report.inter_node_traffic == pytest.approx(100)  # a crosses: more tuples, but small ones
