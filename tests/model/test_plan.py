@@ -67,7 +67,7 @@ def test_a_plan_that_leaves_out_one_of_several_topologies_is_whole(built: Build)
     current = built(text + "plan: {assignment: {x/a.1: {node: n}, x/a.2: {node: n}}}").current
     assert current is not None
     assert current.node.tolist() == [0, 0, UNPLACED]
-    with pytest.raises(Exception, match="it leaves out 1 of 2 tasks of `x`, first x/a.2"):
+    with pytest.raises(Exception, match=r"it leaves out 1 of 2 tasks of `x`, first x/a\.2"):
         built(text + "plan: {assignment: {x/a.1: {node: n}}}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import fields
@@ -290,11 +291,13 @@ def small_content(seed: int) -> Content:
 def best_traffic(seed: int) -> float | None:
     """Inter-node traffic of `optimal`'s plan; None if it says that there is no feasible plan."""
     problem = problem_of(small_content(seed))
-    plan = run("optimal", problem)
+    try:
+        plan = run("optimal", problem)
+    except Exception:  # one bug of optimal's would otherwise be told once per scheduler; its own tests tell it
+        return math.nan
     if isinstance(plan, Assignment):
         return judge(problem, plan).inter_node_traffic
-    assert isinstance(plan, Infeasible), f"optimal refuses a small problem: {plan}"
-    return None
+    return None if isinstance(plan, Infeasible) else math.nan
 
 
 if_optimal = pytest.mark.skipif("optimal" not in SCHEDULERS, reason="there is no `optimal` to compare with yet")
@@ -309,6 +312,8 @@ def test_no_feasible_plan_is_better_than_optimal(name: str, seed: int) -> None:
     if isinstance(plan, Assignment) and (report := judge(problem, plan)).feasible:
         best = best_traffic(seed)
         assert best is not None, f"{name} has a feasible plan where optimal says that there is none"
+        if math.isnan(best):
+            pytest.skip("optimal gives no answer")
         assert report.inter_node_traffic >= best - 1e-9 * report.total_traffic
 
 
@@ -326,15 +331,24 @@ def test_optimal_is_the_best_of_all_plans_tried_one_by_one(seed: int) -> None:
         report = judge(problem, Assignment(node, worker))
         if not [v for v in report.violations if not v.resource.startswith("bandwidth")]:
             best = report.inter_node_traffic if best is None else min(best, report.inter_node_traffic)
+    found = best_traffic(seed)
     if best is not None:
-        found = best_traffic(seed)
-        assert found is not None
+        assert found is not None, "optimal says that there is no feasible plan, and there is one"
         assert found <= best + 1e-9
 
 
 @if_optimal
-def test_most_small_problems_have_a_feasible_plan_to_compare_with() -> None:
-    assert sum(best_traffic(seed) is not None for seed in SMALL_SEEDS) >= len(SMALL_SEEDS) / 2
+@pytest.mark.parametrize("seed", SMALL_SEEDS)
+def test_optimal_answers_every_small_problem(seed: int) -> None:
+    plan = run("optimal", problem_of(small_content(seed)))
+    assert isinstance(plan, Assignment | Infeasible), f"optimal refuses: {plan}"
+
+
+@if_optimal
+def test_most_small_problems_have_a_feasible_plan_with_traffic_to_compare_with() -> None:
+    found = [best_traffic(seed) for seed in SMALL_SEEDS]
+    assert sum(best is not None for best in found) >= len(found) / 2
+    assert sum(best is not None and best > 0 for best in found) >= len(found) / 4
 
 
 def test_schedulers_are_called_like_their_modules() -> None:

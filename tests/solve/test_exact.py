@@ -12,7 +12,6 @@ from headrace.solve.column_generation import most_kept
 from headrace.solve.exact import least_crossing
 from headrace.solve.integer_program import Budget, common_unit
 from headrace.solve.symmetry import counts_of, quotient
-
 from tests.solve.small_instances import fits, least_by_brute_force, small_instance
 
 ONE_NODE_OF_5 = (5,) + (4,) * 9

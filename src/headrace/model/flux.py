@@ -26,7 +26,7 @@ from pydantic_core import PydanticCustomError
 
 from headrace.errors import InvalidInput, Unsupported
 from headrace.model.document import FORMAT, Count, NotNegative, Positive
-from headrace.model.read import File, Key, conforming, nearest, parse, read_text
+from headrace.model.read import File, Key, conforming_file, nearest, parse, read_text
 
 NEEDED = "a Flux file is YAML with `name`, `spouts`, `bolts` and `streams`"
 LARGEST = 4_000_000  # characters; a Flux file is written by hand
@@ -170,7 +170,7 @@ def _read(path: str | Path, properties: Mapping[str, str]) -> tuple[File, FluxFi
     if not isinstance(content, dict):
         raise InvalidInput(f"{path}: is not a mapping; {NEEDED}")
     file = File(str(path), filled, cast("dict[str, Any]", content))
-    parsed = conforming(FluxFile, file.content, dict.fromkeys(file.content, file))
+    parsed = conforming_file(FluxFile, file)
     if parsed.topologySource is not None:
         raise Unsupported(
             f"{file.at(('topologySource',))}: this topology is built in Java ({parsed.topologySource.get('className', 'a class')}), "

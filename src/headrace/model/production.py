@@ -14,7 +14,7 @@ from pydantic import Field
 
 from headrace.errors import InvalidInput
 from headrace.model.document import FORMAT, Count, Grouping, Index, NotNegative, Positive, Section
-from headrace.model.read import File, conforming, nearest, parse, read_text
+from headrace.model.read import File, conforming_file, nearest, parse, read_text
 
 NEEDED = "a production cluster is a JSON object with `nodes` and `topologies`"
 GROUPINGS: dict[str, Grouping] = {
@@ -77,7 +77,7 @@ def production(path: str | Path) -> dict[str, Any]:
     if text is None or not isinstance(content, dict):
         raise InvalidInput(f"{path}: has no `topologies`; {NEEDED}")
     file = File(str(path), text, cast("dict[str, Any]", content))
-    layout = conforming(Layout, file.content, dict.fromkeys(file.content, file))
+    layout = conforming_file(Layout, file)
     _distinct(file, layout)
     return {
         "format": FORMAT,

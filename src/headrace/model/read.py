@@ -131,6 +131,11 @@ def conforming(model: type[Model], content: Mapping[str, Any], origin: Mapping[s
         raise InvalidInput("\n".join(_explain(error, content, origin, model))) from None
 
 
+def conforming_file(model: type[Model], file: File) -> Model:
+    """A file of another format as a model of that format."""
+    return conforming(model, file.content, dict.fromkeys((*model.model_fields, *file.content), file))
+
+
 def read_file(name: str | Path) -> File:
     """Read one file as YAML or JSON and check its format version."""
     shown = str(name)

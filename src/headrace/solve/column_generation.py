@@ -11,18 +11,21 @@ short by more than the gap to a known plan need not be looked at: the others are
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
-from scipy.optimize import linprog  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
-from scipy.sparse import csr_array, hstack, vstack  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, hstack, vstack
 
 from headrace.solve.instance import Floats, Ints
 from headrace.solve.integer_program import Budget, IntegerProgram, maximise
 from headrace.solve.knapsack import Node, advance, grow, node_of, open_search
 from headrace.solve.patterns import kept_by
 from headrace.solve.symmetry import Quotient
+
+_linprog = cast(Callable[..., Any], linprog)  # the stub knows no sparse matrices
 
 Placed = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds something
 
@@ -182,16 +185,13 @@ def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, flo
     shape = csr_array(np.array(master.pattern, dtype=np.float64).reshape(patterns, classes).T)
     left_out = csr_array((np.ones(classes), (np.arange(classes), np.arange(classes))))
     on_node = csr_array((np.ones(patterns), (master.of_class, np.arange(patterns))), shape=(node_classes, patterns + classes))
-    result = cast(
-        Any,
-        linprog(
-            np.concatenate([-np.array(master.kept), np.full(classes, penalty)]),
-            A_ub=on_node,
-            b_ub=q.nodes,
-            A_eq=hstack([shape, left_out], format="csr"),
-            b_eq=q.count,
-            method="highs-ds",
-        ),
+    result = _linprog(
+        np.concatenate([-np.array(master.kept), np.full(classes, penalty)]),
+        A_ub=on_node,
+        b_ub=q.nodes,
+        A_eq=hstack([shape, left_out], format="csr"),
+        b_eq=q.count,
+        method="highs-ds",
     )
     task, node = -result.eqlin.marginals, -result.ineqlin.marginals
     if patterns > COLUMNS_KEPT:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
-from scipy.sparse import csr_array  # pyright: ignore[reportMissingTypeStubs]
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
 
 from headrace.solve.instance import Floats, Ints
+
+_milp = cast(Callable[..., Any], milp)  # the stub takes no options that are built step by step
 
 FIRST_NODES = 100  # branch-and-bound nodes of the first attempt where the budget can end; each further attempt takes more
 MORE_NODES = 8
@@ -74,15 +76,13 @@ def _attempt(program: IntegerProgram, nodes: int | None, unit: float) -> Outcome
     options: dict[str, Any] = {"mip_rel_gap": 0.0}
     if nodes is not None:
         options["node_limit"] = nodes
-    constraints = LinearConstraint(program.matrix, program.low, program.high)  # pyright: ignore[reportArgumentType]
+    constraints = LinearConstraint(program.matrix, program.low, program.high)
     integrality = np.ones(len(program.gain))
     cost = -program.gain / unit
-    result = cast(Any, milp(cost, integrality=integrality, bounds=Bounds(0, np.inf), constraints=constraints, options=options))
+    result = _milp(cost, integrality=integrality, bounds=Bounds(0, np.inf), constraints=constraints, options=options)
     if result.status == 4:  # presolve may be unable to tell infeasible from unbounded
         options["presolve"] = False
-        result = cast(
-            Any, milp(cost, integrality=integrality, bounds=Bounds(0, np.inf), constraints=constraints, options=options)
-        )
+        result = _milp(cost, integrality=integrality, bounds=Bounds(0, np.inf), constraints=constraints, options=options)
     if result.status == 2:
         return Outcome(None, -np.inf, True)
     solution = None if result.x is None else np.rint(result.x).astype(np.int64)

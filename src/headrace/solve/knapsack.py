@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.solve.instance import Floats, Ints
-from headrace.solve.slots import compiled, slots_fit
+from headrace.solve.slots import compiled, lean, slots_fit
 from headrace.solve.symmetry import Quotient
 
 EPS = 1e-12
@@ -59,6 +59,8 @@ class Search(NamedTuple):
     gain: Floats  # [D, C]     what one more task adds
     left: Ints  # [D, C]       tasks that may still be added
     order: Ints  # [D, C]      classes by falling value for their size
+    value: Floats  # [C]       what one task of a class collects at most
+    ratio: Floats  # [C]       the same for its size
 
 
 def node_of(q: Quotient, weight: Floats, j: int) -> Node:
@@ -110,6 +112,8 @@ def open_search(node: Node, price: Floats, floor: float) -> Search:
         gain=np.zeros((depth, classes)),
         left=np.zeros((depth, classes), dtype=np.int64),
         order=np.tile(np.arange(classes), (depth, 1)),
+        value=np.zeros(classes),
+        ratio=np.zeros(classes),
     )
     search.gain[0] = price
     search.left[0] = node.most
@@ -119,7 +123,7 @@ def open_search(node: Node, price: Floats, floor: float) -> Search:
     return search
 
 
-@compiled
+@lean
 def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: Floats, node_limit: int) -> int:
     """Search on for so many nodes; writes patterns worth more than the floor into `found` and returns how many there were.
 
@@ -128,21 +132,20 @@ def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: F
     """
     classes, resources = node.demand.shape
     weight, size, most_found = node.weight, node.size, len(found)
-    value, ratio = np.zeros(classes), np.zeros(classes)
+    value, ratio = search.value, search.ratio
     hits = 0
     last = search.nodes[0] + node_limit
     depth = search.depth[0]
     opened = search.opened[0] == 1
     while depth >= 0:
+        free_size = float(search.free_size[depth])
         gain, left, order = search.gain[depth], search.left[depth], search.order[depth]
         if opened:
             if search.nodes[0] >= last or (every and hits == most_found):
                 break
             search.nodes[0] += 1
-            more = collect(
-                gain, left, search.split, search.near, search.degree, size, search.free_size[depth], value, ratio, order
-            )
-            c = costliest_to_leave_out(value, left, order, size, search.free_size[depth])
+            more = collect(gain, left, search.split, search.near, search.degree, size, free_size, value, ratio, order)
+            c = costliest_to_leave_out(value, left, order, size, free_size)
             opened = False
             if search.worth[depth] + more <= search.floor[0] or c < 0:
                 depth -= 1
@@ -173,7 +176,7 @@ def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: F
             hits += 1
             if not every:
                 search.floor[0] = search.worth[child]
-        search.free_size[child] = max(search.free_size[depth] - n * size[c], 0.0)
+        search.free_size[child] = max(free_size - n * size[c], 0.0)
         search.order[child] = order
         for d in range(classes):
             search.gain[child, d] = gain[d] + n * weight[c, d]
@@ -190,7 +193,7 @@ def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: F
     return hits
 
 
-@compiled
+@lean
 def collect(
     gain: Floats,
     left: Ints,
@@ -244,14 +247,14 @@ def collect(
             break
         needed = left[c] * size[c]
         if needed > free:
-            total += value[c] * free / size[c]
+            total += float(value[c] * free / size[c])
             break
-        total += left[c] * value[c]
+        total += float(left[c] * value[c])
         free -= needed
     return total
 
 
-@compiled
+@lean
 def costliest_to_leave_out(value: Floats, left: Ints, order: Ints, size: Floats, room: float) -> int:
     """The class without which the bound falls most, so that one of its two sides is soon cut off; -1 if nothing is left."""
     price_of_room = 0.0
@@ -271,7 +274,7 @@ def costliest_to_leave_out(value: Floats, left: Ints, order: Ints, size: Floats,
     return chosen
 
 
-@compiled
+@lean
 def sort_neighbours(split: Floats, size: Floats, near: Ints, degree: Ints) -> None:
     """Put the neighbours of every class in the order of falling split for their size."""
     for c in range(len(size)):
@@ -292,7 +295,7 @@ def optimise_split(node: Node, search: Search, rounds: int) -> float:
     gain, left, order, degree = search.gain[0], search.left[0], search.order[0], search.degree
     split, near, target = search.split, search.near, search.floor[0]
     classes = len(gain)
-    value, ratio = np.zeros(classes), np.zeros(classes)
+    value, ratio = search.value, search.ratio
     counted = np.zeros((classes, classes))
     best = np.inf
     best_split = split.copy()
@@ -333,7 +336,7 @@ def optimise_split(node: Node, search: Search, rounds: int) -> float:
     return best
 
 
-@compiled
+@lean
 def count_pairs(
     left: Ints, near: Ints, degree: Ints, size: Floats, room: float, value: Floats, order: Ints, counted: Floats
 ) -> None:
@@ -409,7 +412,7 @@ def grow(node: Node, price: Floats, found: Ints, worth_found: Floats) -> None:
         worth_found[seed] = total
 
 
-@compiled
+@lean
 def can_exchange(node: Node, pattern: Ints, free: Floats, entering: int, leaving: int) -> bool:
     """Whether one task may enter when one of class `leaving` (-1: none) goes."""
     if pattern[entering] >= node.most[entering]:

@@ -22,7 +22,8 @@ RATE, BATCH, BALANCE = 0, 1, 2
 MODES = {"rate": RATE, "batch": BATCH, "balance": BALANCE}
 STEEP = 12.0  # how much the fullest node outweighs the others while searching
 SCALE, SOFT, SHARES, SQUARES, SLOWEST, STAGES, OVER = 0, 1, 2, 3, 4, 5, 6  # where `Live.sums` keeps what
-OVER_PRICE = 1e6  # of a node that carries more than it can, where speed is not the objective
+OVER_PRICE = 1e6  # of a node that carries more than it can, where the rate is not the objective
+PASSING_PRICE = 2.0  # the same while searching, in parts of the cost: the way to a good plan may lead through a bad one
 FULL = 1e12  # ratio of a node whose fixed load alone exceeds it
 HOT = (0.5, 0.1, 0.3, 0.03)  # part of the cost a step may lose, on average, at the start of each round
 SLICE_STEPS = 10_000
@@ -63,6 +64,7 @@ class Live(NamedTuple):
     fixed: Floats  # [N]
     emits: Floats  # [N, S]
     receives: Floats  # [N, S]
+    sending: Floats  # [N] CPU points spent on sending to other nodes
     ratio: Floats  # [N] load over room at the given rates
     stage_s: Floats  # [components, N]
     slowest_s: Floats  # [components]
@@ -201,7 +203,7 @@ def sustained(problem: Problem, classes: Classes, x: Ints) -> float:
 def _live(costs: Costs, nodes: int, components: int) -> Live:
     streams = len(costs.size)
     return Live(
-        np.zeros(nodes), np.zeros(nodes), np.zeros((nodes, streams)), np.zeros((nodes, streams)), np.zeros(nodes),
+        np.zeros(nodes), np.zeros(nodes), np.zeros((nodes, streams)), np.zeros((nodes, streams)), np.zeros(nodes), np.zeros(nodes),
         np.zeros((components, nodes)), np.zeros(components), np.zeros(components + 1, np.int64), np.zeros(7),
     )  # fmt: skip
 
@@ -230,7 +232,8 @@ def ratio_of(costs: Costs, live: Live, n: int) -> float:
         out += costs.size[s] * leaves
         into += costs.size[s] * live.receives[n, s] * max(0.0, costs.emitted[s] - live.emits[n, s])
     ratio = max(out, into) / costs.bytes_per_s[n]
-    grows = live.grows[n] + sent * costs.send_points
+    live.sending[n] = sent * costs.send_points
+    grows = live.grows[n] + live.sending[n]
     if grows > 1e-12 and costs.cpu[n] < np.inf:
         room = costs.cpu[n] - live.fixed[n]
         ratio = max(ratio, grows / room if room > 1e-9 * grows else FULL)
@@ -355,26 +358,31 @@ def used_share(costs: Costs, live: Live, n: int) -> float:
     """Part of node n's CPU in use, by us and by others."""
     if costs.installed[n] == np.inf or costs.installed[n] <= 0.0:
         return 0.0
-    return (live.grows[n] + live.fixed[n] + costs.installed[n] - costs.cpu[n]) / costs.installed[n]
+    return (live.grows[n] + live.fixed[n] + live.sending[n] + costs.installed[n] - costs.cpu[n]) / costs.installed[n]
 
 
 @kernel
 def cost_of(live: Live, mode: int) -> float:
     """What the search lowers: a soft maximum of the ratios, the batch's seconds, or the variance of the load."""
     nodes = live.ratio.shape[0]
-    over = OVER_PRICE * live.sums[OVER] if live.sums[OVER] > 1e-9 else 0.0
     if mode == BATCH:  # of equally long batches, the one that leaves nodes idle
-        return over + live.sums[SLOWEST] + 1e-3 * live.sums[STAGES] / nodes
+        return live.sums[SLOWEST] + 1e-3 * live.sums[STAGES] / nodes
     if mode == BALANCE:
-        return over + max(0.0, live.sums[SQUARES] / nodes - (live.sums[SHARES] / nodes) ** 2)
+        return max(0.0, live.sums[SQUARES] / nodes - (live.sums[SHARES] / nodes) ** 2)
     return max(0.0, live.sums[SOFT]) ** (1.0 / STEEP)
+
+
+@kernel
+def priced(live: Live, mode: int, scale: float) -> float:
+    """The cost, with what is overloaded priced so that a search can pass through it."""
+    return cost_of(live, mode) + PASSING_PRICE * scale * min(live.sums[OVER], 3.0)
 
 
 @kernel
 def value_of(live: Live, mode: int) -> float:
     """The objective itself, to be lowered."""
     if mode != RATE:
-        return cost_of(live, mode)
+        return cost_of(live, mode) + (OVER_PRICE * live.sums[OVER] if live.sums[OVER] > 1e-9 else 0.0)
     most = 0.0
     for n in range(live.ratio.shape[0]):
         most = max(most, live.ratio[n])
@@ -406,7 +414,8 @@ def even_out(
     """Propose `steps` moves or swaps; a step may lose, on average, the part `heat` of the cost. The best counts end up in `best`."""
     nodes, classes = state.x.shape
     load_live(terms, state, costs, live, mode)
-    cost = cost_of(live, mode)
+    scale = max(cost_of(live, mode), 1e-12)
+    cost = priced(live, mode, scale)
     value = value_of(live, mode)
     if value < best_value[0] * (1 - 1e-12):
         best_value[0] = value
@@ -442,8 +451,8 @@ def even_out(
         if k2 > 0:
             found = touched_by(costs, live, d, found)
         exchange(terms, state, costs, live, c, n, m, k, d, k2, found, mode)
-        now = cost_of(live, mode)
-        if now <= cost * (1.0 - heat * np.log(1.0 - random_share(rng))):
+        now = priced(live, mode, scale)
+        if now <= cost - heat * scale * np.log(1.0 - random_share(rng)):
             cost = now
             value = value_of(live, mode) if mode != RATE or now < best_value[0] / live.sums[SCALE] * 1.5 else np.inf
             if value < best_value[0] * (1 - 1e-9):
