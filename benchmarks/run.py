@@ -10,7 +10,7 @@ import sys
 
 from measure import Row, calibration
 
-BENCHMARKS = ("ground",)
+BENCHMARKS = ("ground", "placing", "against_metis")
 
 
 def main() -> int:

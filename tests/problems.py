@@ -52,7 +52,7 @@ def document(random: Random, *, most_tasks: int = 12, most_nodes: int = 5, cycle
     return content | _judge_options(random)
 
 
-def roomy_document(random: Random, *, tasks: int = 12, nodes: int = 4, topologies: int = 1) -> Content:
+def roomy_document(random: Random, *, tasks: int = 9, nodes: int = 4, topologies: int = 1) -> Content:
     """Acyclic topologies on a cluster where any one node could hold everything: no scheduler has a reason to refuse."""
     drawn = [_plain_topology(random, f"t{g}", tasks // topologies) for g in range(topologies)]
     machines = {

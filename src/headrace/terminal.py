@@ -155,6 +155,7 @@ def comparison(results: Sequence[Planned]) -> RenderableType:
         left=2,
     )
     grid.columns[-1].justify = "left"
+    grid.columns[-1].no_wrap, grid.columns[-1].overflow = True, "ellipsis"
     for result in results:
         r = result.report
         if r is None:

@@ -121,16 +121,10 @@ def test_a_loop_that_returns_exactly_what_it_is_given_is_refused(refusal: Refusa
 
 
 def test_the_loop_that_is_named_is_the_one_that_amplifies():
-    loop = [
-        Flow(0, 1, 1.0, 1),
-        Flow(1, 2, 0.9, 1),
-        Flow(2, 1, 0.9, 1),
-        Flow(1, 3, 0.1, 1),
-        Flow(3, 4, 5.0, 1),
-        Flow(4, 1, 3.0, 1),
-    ]
+    weak = [Flow(1, 2, 0.9, 1), Flow(2, 5, 0.9, 1), Flow(5, 6, 0.9, 1), Flow(6, 1, 0.9, 1), Flow(1, 1, 0.2, 1)]
+    strong = [Flow(1, 3, 0.1, 1), Flow(3, 4, 5.0, 1), Flow(4, 1, 3.0, 1)]
     with pytest.raises(Amplifies) as caught:
-        rates(np.array([1.0, 0, 0, 0, 0]), loop, [])
+        rates(np.array([1.0, 0, 0, 0, 0, 0, 0]), [Flow(0, 1, 1.0, 1), *weak, *strong], [])
     assert caught.value.loop == (1, 3, 4)
     assert caught.value.factor == pytest.approx(1.5)
     assert caught.value.alone
@@ -184,5 +178,12 @@ def test_cycles_agree_with_iterating_until_nothing_changes(case: tuple[np.ndarra
 
 
 def test_cycles_are_those_of_streams_that_were_not_measured():
-    flows = [Flow(0, 1, 1, 1), Flow(1, 2, 1, 1), Flow(2, 1, 1, 1), Flow(3, 3, 1, 1), Flow(2, 0, 1, 1, measured=4.0)]
+    flows = [
+        Flow(0, 1, 1, 1),
+        Flow(1, 2, 1, 1),
+        Flow(2, 1, 1, 1),
+        Flow(3, 3, 1, 1),
+        Flow(2, 0, 1, 1, measured=4.0),
+        Flow(4, 4, 1, 1, measured=4.0),
+    ]
     assert cyclic(5, flows) == {1, 2, 3}

@@ -64,9 +64,8 @@ def fits(instance: Instance, x: Ints) -> bool:
             return False
         needed = 0
         for g in np.unique(instance.group[x[:, n] > 0]):
-            needed += fewest_bins(
-                [m for c, m in enumerate(instance.memory) if instance.group[c] == g for _ in range(x[c, n])], instance.heap[g]
-            )
+            memory = [m for c, m in enumerate(instance.memory.tolist()) if instance.group[c] == g for _ in range(x[c, n])]
+            needed += fewest_bins(memory, float(instance.heap[g]))
         if needed > instance.slots[n]:
             return False
     return True

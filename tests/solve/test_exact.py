@@ -25,10 +25,14 @@ def test_small_instances_agree_with_brute_force(first: int) -> None:
         least = least_by_brute_force(instance)
         proof = least_crossing(instance)
         if np.isinf(least):
-            assert proof.infeasible and proof.x is None and not proof.proven, f"seed {seed}"
+            assert proof.infeasible, f"seed {seed}"
+            assert proof.x is None, f"seed {seed}"
+            assert not proof.proven, f"seed {seed}"
             continue
         solved += 1
-        assert proof.proven and proof.x is not None and fits(instance, proof.x), f"seed {seed}"
+        assert proof.proven, f"seed {seed}"
+        assert proof.x is not None
+        assert fits(instance, proof.x), f"seed {seed}"
         assert instance.crossing(proof.x) == pytest.approx(least, abs=1e-6), f"seed {seed}"
         assert proof.bound == pytest.approx(least, abs=1e-6), f"seed {seed}"
     assert solved > 50
@@ -47,7 +51,8 @@ def test_column_generation_alone_agrees_with_brute_force(first: int) -> None:
         else:
             assert kept.placed is not None, f"seed {seed}"
             x = counts_of(instance, q, kept.placed)
-            assert fits(instance, x) and instance.crossing(x) == pytest.approx(least, abs=1e-6), f"seed {seed}"
+            assert fits(instance, x), f"seed {seed}"
+            assert instance.crossing(x) == pytest.approx(least, abs=1e-6), f"seed {seed}"
 
 
 def test_bounds_hold_whenever_the_solver_is_stopped() -> None:
@@ -58,7 +63,8 @@ def test_bounds_hold_whenever_the_solver_is_stopped() -> None:
         least = least_by_brute_force(instance)
         for steps in range(4):
             proof = least_crossing(instance, steps=steps)
-            assert proof.bound <= least + 1e-6 and (proof.x is None or fits(instance, proof.x)), f"seed {seed}, {steps} steps"
+            assert proof.bound <= least + 1e-6, f"seed {seed}, {steps} steps"
+            assert proof.x is None or fits(instance, proof.x), f"seed {seed}, {steps} steps"
             kept = most_kept(q, None, Budget(steps), unit=common_unit(q.edge_weight))
             assert instance.total_weight - kept.upper <= least + 1e-6, f"seed {seed}, {steps} steps"
             stopped += not kept.done
@@ -81,16 +87,21 @@ def test_bounds_hold_whenever_the_solver_is_stopped() -> None:
 def test_published_optima_of_the_microbenchmarks(layout: str, tasks: int, cluster: str | tuple[int, ...], least: float) -> None:
     instance = microbenchmark(layout, tasks, cluster)
     proof = least_crossing(instance)
-    assert proof.proven and proof.x is not None and fits(instance, proof.x)
+    assert proof.proven
+    assert proof.x is not None
+    assert fits(instance, proof.x)
     assert instance.crossing(proof.x) == proof.bound == least
 
 
 def test_an_unsymmetric_instance_is_proven_and_the_same_twice() -> None:
     instance = unsymmetric(1, "sparse", tasks=30, nodes=5)
     first, second = least_crossing(instance), least_crossing(instance)
-    assert first.proven and first.x is not None and second.x is not None and fits(instance, first.x)
-    assert first.bound == instance.crossing(first.x)
-    assert (first.x == second.x).all() and first.bound == second.bound
+    assert first.proven
+    assert first.x is not None
+    assert second.x is not None
+    assert fits(instance, first.x)
+    assert first.bound == instance.crossing(first.x) == second.bound
+    assert (first.x == second.x).all()
 
 
 def test_a_start_is_kept_when_there_is_no_time_and_improved_when_there_is() -> None:
@@ -98,9 +109,13 @@ def test_a_start_is_kept_when_there_is_no_time_and_improved_when_there_is() -> N
     start = first_fit_decreasing(instance.demand[0, :, 0], instance.capacity[:, 0])
     assert fits(instance, start)
     hurried = least_crossing(instance, start=start, deadline=lambda: True)
-    assert hurried.x is not None and (hurried.x == start).all() and not hurried.proven and hurried.stopped == "seconds"
+    assert hurried.x is not None
+    assert (hurried.x == start).all()
+    assert not hurried.proven
+    assert hurried.stopped == "seconds"
     patient = least_crossing(instance, start=start)
-    assert patient.proven and hurried.bound <= patient.bound < instance.crossing(start)
+    assert patient.proven
+    assert hurried.bound <= patient.bound < instance.crossing(start)
 
 
 def test_more_steps_never_give_a_worse_bound_and_say_that_they_stopped() -> None:
@@ -128,10 +143,13 @@ def test_tasks_that_fit_nowhere_together_are_infeasible_even_where_the_sum_fits(
 
 def test_no_traffic_and_no_tasks_are_solved() -> None:
     silent = replace(microbenchmark("linear", 10, "HOM"), edge_weight=np.zeros(16))
-    assert least_crossing(silent).proven and least_crossing(silent).bound == 0.0
+    assert least_crossing(silent).proven
+    assert least_crossing(silent).bound == 0.0
     empty = replace(silent, count=np.zeros_like(silent.count))
     proof = least_crossing(empty)
-    assert proof.proven and proof.x is not None and not proof.x.any()
+    assert proof.proven
+    assert proof.x is not None
+    assert not proof.x.any()
 
 
 def first_fit_decreasing(load: np.ndarray, capacity: np.ndarray) -> np.ndarray:

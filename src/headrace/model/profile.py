@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from headrace.model.arrays import Bools, Floats
 from headrace.model.components import Named
-from headrace.model.document import Cost
 from headrace.model.read import Inputs, nearest
 
 
@@ -44,9 +43,3 @@ def profile_of(
             by_rate[i, y] = rate[i] * (cost.cpu_ms or 0.0) / 10  # eq. 5 of Nasiri et al.: points = rate * ms / 10 + fixed
             fixed[i, y] = cost.cpu_fixed
     return profiled, by_rate, fixed
-
-
-def costs_of(profile: Mapping[str, Mapping[str, Cost]], component: str, machine: str) -> Cost | None:
-    """The cost entry that counts for a component on a machine type."""
-    costs = profile.get(component, {})
-    return costs.get(machine) or costs.get("*")

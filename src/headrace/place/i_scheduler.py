@@ -2,8 +2,8 @@
 
 Source    L. Eskandari, PhD thesis, chapter 9, algorithms 4-5, eq. 9.1-9.4; ceiling and T from section 6.1.
 Maturity  faithful
-Guards    CPU stays below the ceiling, memory and further resources within each node, slots are never overcommitted; the heap of a
-          worker is kept where the node's slots allow it. Bandwidth, pins and separations are not looked at.
+Guards    CPU up to the ceiling, memory and further resources, and slots are never overcommitted; the heap of a worker is kept where
+          the node's slots allow it. Bandwidth, pins and separations are not looked at.
 Differs   the number of parts to fuse counts fused tasks too (t + f - phi), as the worked example needs and line 34 does not; the loop
           also ends when every task is fused; nodes of one task end the fusing instead of dividing by zero; parts are fused fullest
           first, then by the traffic inside; tasks and capacities are loads, not counts; phi comes from a table measured on our
@@ -160,6 +160,8 @@ def solve_model(
         memory=np.zeros(count),
     )
     node = first_level(problem, a, b, weight, needs, room, seed)
+    if node is not None and (node[a] == node[b]).all():
+        return node[vertex]  # nothing crosses
     start = None if node is None else np.eye(len(problem.nodes), dtype=np.int64)[node]
     solved = least_crossing(instance, start=start, steps=steps, deadline=deadline)
     return None if solved.x is None else solved.x.argmax(axis=1)[vertex]

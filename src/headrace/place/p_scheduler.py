@@ -2,8 +2,8 @@
 
 Source    L. Eskandari, PhD thesis, chapter 7, algorithm 1, eq. 7.1-7.3; ceiling and T from section 6.1.
 Maturity  faithful
-Guards    CPU stays below the ceiling, memory and further resources within each node, slots are never overcommitted; the heap of a
-          worker is kept where the node's slots allow it. Bandwidth, pins and separations are not looked at.
+Guards    CPU up to the ceiling, memory and further resources, and slots are never overcommitted; the heap of a worker is kept where
+          the node's slots allow it. Bandwidth, pins and separations are not looked at.
 Differs   capacities are hard: METIS' nearly equal parts are only a start, and parts may be as unequal as capacities allow, so that 28
           tasks fit on 7 nodes where the thesis found no plan; if tasks do not pack into n nodes, more are taken. On unequal nodes the
           largest are used, and n counts every resource. Where a node has fewer than ceil(t / T) slots, all its slots are used.

@@ -2,11 +2,12 @@
 
 Source    L. Eskandari, PhD thesis, chapter 8, algorithms 2-3; ceiling and T from section 6.1.
 Maturity  faithful
-Guards    CPU stays below the ceiling, memory and further resources within each node, slots are never overcommitted; the heap of a
-          worker is kept where the node's slots allow it. Bandwidth, pins and separations are not looked at.
+Guards    CPU up to the ceiling, memory and further resources, and slots are never overcommitted; the heap of a worker is kept where
+          the node's slots allow it. Bandwidth, pins and separations are not looked at.
 Differs   what the thesis leaves open: ties go to the first in the file; without an edge left, the heaviest group starts; a node that
-          is not full but has no neighbours left takes a new starting pair; in a pair whose one side is used up, tasks come alone; tasks
-          left over when every node was visited go, largest first, to the node with room that they exchange most with.
+          is not full but has no neighbours left takes a new starting pair; of a pair that does not fit or whose one side is used up,
+          tasks come alone; tasks left over when every node was visited go, largest first, to the node with room that they exchange
+          most with. Where a node has fewer than ceil(t / T) slots, all its slots are used.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def find_neighbour(simplified: SimplifiedGraph, sub_graph: SubGraph) -> int | No
 
 
 def group_pair_partitioning(simplified: SimplifiedGraph, sub_graph: SubGraph, a: int, b: int) -> bool:
-    """Section 8.2.4, fine-grained group pair partitioning: new task pairs by rate until the node is full; whether there were any."""
+    """Section 8.2.4, fine-grained group pair partitioning: task pairs by rate until the node is full; whether it took any."""
     before = len(sub_graph.tasks)
     for pair in simplified.task_pairs(a, b):
         new = [task for task in pair if simplified.unassigned[task]]
@@ -184,7 +185,12 @@ def group_pair_partitioning(simplified: SimplifiedGraph, sub_graph: SubGraph, a:
             add(simplified, sub_graph, np.array(new))
         elif new and not len(sub_graph.fitting(np.concatenate([simplified.tasks(a), simplified.tasks(b)]))):
             break
-    return len(sub_graph.tasks) > before
+    if len(sub_graph.tasks) == before:  # no pair fits, but a single task may
+        alone = sub_graph.fitting(np.concatenate([simplified.tasks(a), simplified.tasks(b)]))
+        if not len(alone):
+            return False
+        add(simplified, sub_graph, alone[:1])
+    return True
 
 
 def best_partner(graph: Graph, sub_graph: SubGraph, task: int, partners: Ints) -> list[int]:

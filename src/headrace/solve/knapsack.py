@@ -63,8 +63,8 @@ class Search(NamedTuple):
     ratio: Floats  # [C]       the same for its size
 
 
-def node_of(q: Quotient, weight: Floats, j: int) -> Node:
-    """The knapsack of one node of class j."""
+def sizes(q: Quotient, j: int) -> tuple[Floats, float]:
+    """One positive size per class [C] for all resources, and what the sizes of a pattern that fits a node of class j never exceed."""
     # A resource counts as much as it is scarce in the whole cluster: a plenty one tells nothing about what fits.
     asked = (q.demand[j] * q.count[:, None]).sum(axis=0)
     scarcity = asked / np.maximum((q.room * q.nodes[:, None]).sum(axis=0), EPS)
@@ -73,13 +73,19 @@ def node_of(q: Quotient, weight: Floats, j: int) -> Node:
     total = float(np.maximum(q.room[j], 0.0) @ scale)
     least = 1e-6 * max(total, EPS)
     total += float((np.maximum(least - size, 0.0) * q.most[j]).sum())
+    return np.maximum(size, least), total
+
+
+def node_of(q: Quotient, weight: Floats, j: int) -> Node:
+    """The knapsack of one node of class j."""
+    size, total_size = sizes(q, j)
     return Node(
         weight=weight,
         most=q.most[j],
         demand=np.ascontiguousarray(q.demand[j]),
         room=q.room[j],
-        size=np.maximum(size, least),
-        total_size=total,
+        size=size,
+        total_size=total_size,
         group=q.group,
         memory=q.memory,
         heap=q.heap,
@@ -123,74 +129,87 @@ def open_search(node: Node, price: Floats, floor: float) -> Search:
     return search
 
 
-@lean
+@compiled
 def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: Floats, node_limit: int) -> int:
     """Search on for so many nodes; writes patterns worth more than the floor into `found` and returns how many there were.
 
     With `every`, all such patterns are written, and the search pauses when `found` is full. Without, the floor rises to the best
     pattern yet, and `found` keeps the latest. Ends with search.depth == -1.
     """
-    classes, resources = node.demand.shape
-    weight, size, most_found = node.weight, node.size, len(found)
-    value, ratio = search.value, search.ratio
-    hits = 0
+    hits, most_found = 0, len(found)
     last = search.nodes[0] + node_limit
     depth = search.depth[0]
     opened = search.opened[0] == 1
     while depth >= 0:
-        free_size = float(search.free_size[depth])
-        gain, left, order = search.gain[depth], search.left[depth], search.order[depth]
         if opened:
             if search.nodes[0] >= last or (every and hits == most_found):
                 break
             search.nodes[0] += 1
-            more = collect(gain, left, search.split, search.near, search.degree, size, free_size, value, ratio, order)
-            c = costliest_to_leave_out(value, left, order, size, free_size)
             opened = False
-            if search.worth[depth] + more <= search.floor[0] or c < 0:
+            if not look(node, search, depth):
                 depth -= 1
                 continue
-            search.branch[depth] = c
-            search.tasks[depth] = left[c] + 1
         c = search.branch[depth]
         search.tasks[depth] -= 1
         n = search.tasks[depth]
         if n < 0:
             depth -= 1
             continue
-        child = depth + 1
-        fits = True
-        for k in range(resources):
-            search.free[child, k] = search.free[depth, k] - n * node.demand[c, k]
-            if search.free[child, k] < 0.0:
-                fits = False
         search.pattern[c] = n
-        if fits and n > 0 and node.slots_matter:
-            fits = slots_fit(search.pattern, node.group, node.memory, node.heap, node.slots)
-        if not fits and n > 0:
+        if not descend(node, search, depth):
             continue
-        search.worth[child] = search.worth[depth] + n * gain[c] + weight[c, c] * n * (n - 1) / 2
-        if n > 0 and search.worth[child] > search.floor[0]:
+        if n > 0 and node.slots_matter and not slots_fit(search.pattern, node.group, node.memory, node.heap, node.slots):
+            continue
+        depth += 1
+        opened = True
+        if n > 0 and search.worth[depth] > search.floor[0]:
             found[hits % most_found] = search.pattern
-            worth_found[hits % most_found] = search.worth[child]
+            worth_found[hits % most_found] = search.worth[depth]
             hits += 1
             if not every:
-                search.floor[0] = search.worth[child]
-        search.free_size[child] = max(free_size - n * size[c], 0.0)
-        search.order[child] = order
-        for d in range(classes):
-            search.gain[child, d] = gain[d] + n * weight[c, d]
-            tasks = left[d]
-            for k in range(resources):
-                while tasks > 0 and tasks * node.demand[d, k] > search.free[child, k]:
-                    tasks -= 1
-            search.left[child, d] = tasks
-        search.left[child, c] = 0
-        depth = child
-        opened = True
+                search.floor[0] = search.worth[depth]
     search.depth[0] = depth
     search.opened[0] = 1 if opened else 0
     return hits
+
+
+@lean
+def look(node: Node, search: Search, depth: int) -> bool:
+    """Whether something worth more than the floor may lie below; sets which class to decide next."""
+    gain, left, order = search.gain[depth], search.left[depth], search.order[depth]
+    room = float(search.free_size[depth])
+    more = collect(gain, left, search.split, search.near, search.degree, node.size, room, search.value, search.ratio, order)
+    if search.worth[depth] + more <= search.floor[0]:
+        return False
+    c = costliest_to_leave_out(search.value, left, order, node.size, room)
+    search.branch[depth] = c
+    if c >= 0:
+        search.tasks[depth] = left[c] + 1
+    return c >= 0
+
+
+@lean
+def descend(node: Node, search: Search, depth: int) -> bool:
+    """Set up the next depth for the count that is tried at this one; False if its tasks do not fit."""
+    child = depth + 1
+    c, n = search.branch[depth], search.tasks[depth]
+    classes, resources = node.demand.shape
+    for k in range(resources):
+        search.free[child, k] = search.free[depth, k] - n * node.demand[c, k]
+        if n > 0 and search.free[child, k] < 0.0:
+            return False
+    search.worth[child] = search.worth[depth] + n * search.gain[depth, c] + node.weight[c, c] * n * (n - 1) / 2
+    search.free_size[child] = max(search.free_size[depth] - n * node.size[c], 0.0)
+    for d in range(classes):
+        search.order[child, d] = search.order[depth, d]
+        search.gain[child, d] = search.gain[depth, d] + n * node.weight[c, d]
+        tasks = search.left[depth, d]
+        for k in range(resources):
+            while tasks > 0 and tasks * node.demand[d, k] > search.free[child, k]:
+                tasks -= 1
+        search.left[child, d] = tasks
+    search.left[child, c] = 0
+    return True
 
 
 @lean
@@ -412,7 +431,7 @@ def grow(node: Node, price: Floats, found: Ints, worth_found: Floats) -> None:
         worth_found[seed] = total
 
 
-@lean
+@compiled
 def can_exchange(node: Node, pattern: Ints, free: Floats, entering: int, leaving: int) -> bool:
     """Whether one task may enter when one of class `leaving` (-1: none) goes."""
     if pattern[entering] >= node.most[entering]:

@@ -22,7 +22,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 def lean(function: Callable[P, R]) -> Callable[P, R]:
     """The same for a function that makes no arrays of its own: nothing is spent on counting references."""
-    return cast(Callable[P, R], numba.njit(cache=True, error_model="numpy", _nrt=False)(function))
+    return cast(Callable[P, R], numba.njit(cache=True, error_model="numpy", _nrt=False)(function))  # pyright: ignore[reportCallIssue]
 
 
 @compiled

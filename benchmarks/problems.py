@@ -1,0 +1,106 @@
+"""Problems to compare schedulers on: seeded random topologies and clusters, and the files in examples/."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measure import PRODUCTION
+
+from headrace.errors import HeadraceError
+from headrace.model.build import build
+from headrace.model.document import FORMAT
+from headrace.model.problem import Problem
+from headrace.model.production import production
+from headrace.model.read import read, validated
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+PAIRS = {
+    "muhammad": (["word-count", "word-count-4-workers", "exclamation", "exclamation-5-workers"], ["cluster", "cluster-5-slots"]),
+    "eskandari": (["smart-home", "taxi-routes"], ["storm-2-high-2-low", "storm-2-high-4-low", "storm-8-high"]),
+    "nasiri": (["linear", "diamond", "star"], ["cluster-small", "cluster-medium"]),
+}  # folder -> topologies, clusters
+
+
+def problem_of(content: dict[str, Any]) -> Problem:
+    """Build a problem from sections."""
+    return build(validated({"format": FORMAT, **content}, {}))
+
+
+def random_document(seed: int) -> dict[str, Any]:
+    """A layered topology of 3..10 components with unequal costs on a heterogeneous cluster with a fifth to a half to spare."""
+    rng = np.random.default_rng([seed, 20])
+    count = int(rng.integers(3, 11))
+    components: dict[str, Any] = {}
+    for i in range(count):
+        spec: dict[str, Any] = {
+            "tasks": int(rng.integers(1, 17)), "cpu": int(rng.integers(5, 61)), "memory_mb": int(rng.integers(64, 513)),
+            "selectivity": round(float(rng.uniform(0.2, 2.0)), 2), "bytes": int(rng.integers(20, 400)),
+        }  # fmt: skip
+        if i < max(1, count // 5):
+            spec |= {"spout": True, "rate": int(rng.integers(100, 5000))}
+        else:
+            sources = rng.choice(i, size=min(i, int(rng.integers(1, 3))), replace=False)
+            spec["inputs"] = {f"c{int(s)}": str(rng.choice(["shuffle", "fields", "shuffle", "all"], p=[0.5, 0.3, 0.15, 0.05])) for s in sources}
+        components[f"c{i}"] = spec
+    need = {key: sum(c["tasks"] * c[key] for c in components.values()) for key in ("cpu", "memory_mb")}
+    largest = max(c["cpu"] for c in components.values())
+    size = rng.choice([1.0, 2.0, 3.0], size=int(rng.integers(3, 13)))
+    spare = float(rng.uniform(1.2, 1.5))
+    cpu = np.maximum(size / size.sum() * need["cpu"] * spare, largest)
+    memory = np.maximum(size / size.sum() * need["memory_mb"] * spare, 512)
+    nodes = {
+        f"n{i}": {"cpu": round(float(c), 1), "memory_mb": round(float(m), 1), "slots": 4, "rack": f"r{i % 2}", "cores": int(max(1, c // 100))}
+        for i, (c, m) in enumerate(zip(cpu, memory, strict=True))
+    }
+    return {"topology": {"name": f"random-{seed}", "components": components}, "cluster": {"nodes": nodes}}
+
+
+def suite(quick: bool) -> Iterator[tuple[str, str, Problem]]:
+    """Family, name and problem: 72 micro-benchmarks, the examples, the production cluster, 200 random ones."""
+    for layout in ("linear", "diamond", "star"):
+        for tasks in range(10, 34, 12 if quick else 2):
+            for cluster in ("homogeneous", "heterogeneous"):
+                files = [EXAMPLES / "eskandari" / "micro" / f"{name}.yaml" for name in (f"{layout}-{tasks}", cluster)]
+                yield "micro-benchmarks", f"{layout}-{tasks} {cluster}", build(read(files))
+    for folder, (topologies, clusters) in PAIRS.items():
+        for topology in topologies:
+            for cluster in clusters:
+                files = [EXAMPLES / folder / f"{name}.yaml" for name in (topology, cluster)]
+                try:
+                    yield "examples", f"{folder}/{topology} on {cluster}", build(read(files))
+                except HeadraceError as error:
+                    print(f"left out: {folder}/{topology} on {cluster}: {error.message}")
+    yield "examples", "quickstart", build(read([EXAMPLES / "quickstart.yaml"]))
+    if PRODUCTION.exists():
+        yield "production", "50 topologies on 80 nodes", production_problem()
+    for seed in range(10 if quick else 200):
+        yield "random", f"seed {seed}", problem_of(random_document(seed))
+
+
+def production_problem() -> Problem:
+    """The production cluster with its 50 topologies."""
+    return problem_of({key: value for key, value in production(PRODUCTION).items() if key != "format"})
+
+
+def large_cluster(topologies: int = 11, tasks: int = 4_710, racks: int = 25, nodes_per_rack: int = 40) -> Problem:
+    """1,000 nodes in 25 racks with 11 topologies of 4,710 tasks each."""
+    rng = np.random.default_rng(7)
+    described: list[dict[str, Any]] = []
+    for g in range(topologies):
+        sizes = np.maximum(1, np.round(rng.dirichlet(np.full(12, 2.0)) * tasks)).astype(int)
+        sizes[0] += tasks - int(sizes.sum())
+        components: dict[str, Any] = {}
+        for i, size in enumerate(sizes.tolist()):
+            spec: dict[str, Any] = {"tasks": size, "cpu": int(rng.integers(5, 25)), "memory_mb": int(rng.integers(32, 200)), "bytes": 100}
+            spec |= {"spout": True, "rate": 50_000} if i == 0 else {"inputs": {f"c{int(rng.integers(0, i))}": "shuffle"}}
+            components[f"c{i}"] = spec
+        described.append({"name": f"t{g}", "priority": g, "components": components})
+    need = sum(c["tasks"] * c["cpu"] for t in described for c in t["components"].values())
+    memory = sum(c["tasks"] * c["memory_mb"] for t in described for c in t["components"].values())
+    count = racks * nodes_per_rack
+    node = {"cpu": 1.3 * need / count, "memory_mb": 1.3 * memory / count, "slots": 8}
+    nodes = {f"r{r}n{{1..{nodes_per_rack}}}": {**node, "rack": f"r{r}"} for r in range(racks)}
+    return problem_of({"topologies": described, "cluster": {"nodes": nodes}})
