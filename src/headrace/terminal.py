@@ -135,7 +135,7 @@ def notes(report: Report) -> list[RenderableType]:
 
 
 def comparison(results: Sequence[Planned]) -> RenderableType:
-    """Many schedulers, one table; the ratio is to the best feasible plan."""
+    """Many schedulers, one table, and why some of them are out; the ratio is to the best feasible plan."""
     objective = results[0].objective
     figure = FIGURES[objective]
     winner = best(results)
@@ -151,28 +151,26 @@ def comparison(results: Sequence[Planned]) -> RenderableType:
         "max rate",
         "gap",
         "seconds",
-        "remark",
         left=2,
     )
-    grid.columns[-1].justify = "left"
-    grid.columns[-1].no_wrap, grid.columns[-1].overflow = True, "ellipsis"
+    remarks: list[str] = []
     for result in results:
         r = result.report
         if r is None:
-            why = result.refusal.message.splitlines()[0] if result.refusal else ""
-            grid.add_row(result.scheduler, "refused", *["-"] * 8, escape(why))
+            grid.add_row(result.scheduler, "refused", *["-"] * 8)
+            remarks.append(f"  {result.scheduler}: {result.refusal.message.splitlines()[0] if result.refusal else ''}")
             continue
         value = getattr(r, figure)
-        ratio = _ratio(value, top, objective) if r.feasible else "-"
-        first = r.violations[0].message if r.violations else "; ".join(f"{name} not placed" for name in r.unplaced)
-        more = f" (+{len(r.violations) - 1})" if len(r.violations) > 1 else ""
-        style = "bold" if result is winner else None
+        wrong = [v.message for v in r.violations] + [f"{name} not placed" for name in r.unplaced]
+        if wrong:
+            remarks.append(f"  {result.scheduler}: {wrong[0]}" + (f" (+{len(wrong) - 1})" if len(wrong) > 1 else ""))
         grid.add_row(
-            result.scheduler, "yes" if r.feasible else "no", number(value), ratio, number(r.inter_worker_traffic), number(r.nodes_used),
-            number(r.workers_used), number(r.max_rate), "-" if r.gap is None or r.bound.kind == "trivial" else f"{r.gap:.1%}", f"{result.seconds:.3f}",
-            escape(first + more), style=style,
+            result.scheduler, "yes" if r.feasible else "no", number(value), _ratio(value, top, objective) if r.feasible else "-",
+            number(r.inter_worker_traffic), number(r.nodes_used), number(r.workers_used), number(r.max_rate),
+            "-" if r.gap is None or r.bound.kind == "trivial" else f"{r.gap:.1%}", f"{result.seconds:.3f}",
+            style="bold" if result is winner else None,
         )  # fmt: skip
-    return grid
+    return Group(grid, *([Text("Refused or breaking a rule:\n" + "\n".join(remarks), style="dim")] if remarks else []))
 
 
 def _ratio(value: float | None, top: float | None, objective: str) -> str:

@@ -289,8 +289,16 @@ def small_content(seed: int) -> Content:
         for spec in content.get("topology", {}).get("components", {}).values():
             for entry in (entry for streams in spec.get("inputs", {}).values() for entry in streams):
                 entry["grouping"] = "shuffle" if entry["grouping"] == "local-or-shuffle" else entry["grouping"]
-        if "topologies" not in content and problem_of(content).pair_count and plan_count(problem_of(content)) <= MOST_PLANS:
+        problem = problem_of(content)
+        if "topologies" not in content and has_to_be_split(problem) and plan_count(problem) <= MOST_PLANS:
             return content
+
+
+def has_to_be_split(problem: Problem) -> bool:
+    """Whether there is traffic, no node could take all tasks, and all nodes together perhaps could."""
+    demand = np.array([problem.task_demand(int(machine)).sum(axis=0) for machine in problem.node_type])
+    alone, together = (demand > problem.free).any(axis=1).all(), (demand.min(axis=0) <= problem.free.sum(axis=0)).all()
+    return problem.pair_count > 0 and bool(alone and together)
 
 
 def plan_count(problem: Problem) -> int:

@@ -1,7 +1,7 @@
 """D-Storm: fill one node at a time with the tasks that bring most traffic into it for what they need.
 
 Source    X. Liu and R. Buyya, D-Storm, ICPADS 2017, from general knowledge of it and from what Eskandari (section 3.2) and Muhammad
-          (section 2.4) say.
+          (section 2.2.3) say.
 Maturity  inspired
 Guards    CPU, memory, further resources and slots are never overcommitted; bandwidth, worker heap, pins and separations may be violated
           (the paper does not look at them).

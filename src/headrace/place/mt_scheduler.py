@@ -1,7 +1,7 @@
 """MT-Scheduler: map the critical path so that its slowest step is fastest, then the other tasks layer by layer.
 
 Source    A. Al-Sinayyid, M. Zhu, Job scheduler for streaming applications in heterogeneous distributed processing systems, J. Supercomputing
-          2020, from the summaries in Muhammad (section 2.4) and Souravlas (section 4).
+          2020, from the summaries in Muhammad (section 2.2.3) and Souravlas (section 4).
 Maturity  inspired
 Guards    slots are never overcommitted; CPU, memory, bandwidth, worker heap, pins and separations may be violated (the slowest step is
           made fast, not limited).

@@ -1,7 +1,7 @@
 """T-Storm: busiest executors first, each to the node where least of its traffic leaves, one worker per topology and node.
 
 Source    J. Xu et al., T-Storm: Traffic-aware Online Scheduling in Storm, ICDCS 2014, from general knowledge of it and from what
-          Eskandari (section 3.2), Muhammad (section 2.2) and Souravlas (section 2) say.
+          Eskandari (section 3.2), Muhammad (section 2.2.1) and Souravlas (section 2) say.
 Maturity  inspired
 Guards    CPU and slots are never overcommitted; memory, bandwidth, worker heap, pins and separations may be violated (the paper does not
           look at them).

@@ -18,14 +18,14 @@ from headrace.solve.instance import Floats, Instance, Ints
 from headrace.solve.integer_program import Budget
 from headrace.solve.knapsack import sizes
 from headrace.solve.patterns import kept_by
-from headrace.solve.slots import compiled
+from headrace.solve.slots import compiled, lean
 from headrace.solve.symmetry import Quotient, quotient
 
 WORK = 100_000_000  # additions and comparisons by default, about a second
 FEWEST_ROUNDS, MOST_ROUNDS = 50, 3_000
 MOST_NODE_CLASSES = 12  # beyond, similar ones are replaced by one that has the room of all
-PATIENCE = 10  # rounds without progress before the steps become smaller
-GRID = 40  # counts of a class at which its sum is evaluated
+PATIENCE = 40  # rounds without progress before the steps become smaller
+GRID = 24  # counts of a class at which its sum is evaluated
 
 
 class Relaxation(NamedTuple):
@@ -208,7 +208,7 @@ def evaluate(r: Relaxation, point: Point) -> float:
     return total
 
 
-@compiled
+@lean
 def sort_pairs(split: Floats, order: Ints, first: int, last: int, other: Ints, size: Floats) -> None:
     """Put order[first:last] in the order of falling split for the far end's size; it was nearly so before."""
     for k in range(first + 1, last):
@@ -221,7 +221,7 @@ def sort_pairs(split: Floats, order: Ints, first: int, last: int, other: Ints, s
         order[m] = pair
 
 
-@compiled
+@lean
 def neighbours_fit(r: Relaxation, point: Point, j: int, c: int, room: float) -> float:
     """The most that one task of class c collects from neighbours that fit in the room beside its class."""
     size, most = r.size[j], r.most[j]
@@ -240,7 +240,7 @@ def neighbours_fit(r: Relaxation, point: Point, j: int, c: int, room: float) -> 
     return total
 
 
-@compiled
+@lean
 def concave_sum(r: Relaxation, point: Point, j: int, c: int, grid_y: Floats, grid_f: Floats) -> int:
     """Corners of a concave function that is at least what y tasks of class c collect, for y = 0 .. most; their number."""
     most, size, room = r.most[j, c], r.size[j, c], r.room[j]
@@ -264,7 +264,7 @@ def concave_sum(r: Relaxation, point: Point, j: int, c: int, grid_y: Floats, gri
     return corners
 
 
-@compiled
+@lean
 def count_neighbours(r: Relaxation, point: Point, j: int, c: int, chosen: float) -> None:
     """counted[j, pair] for the pairs of class c when so many of its tasks are chosen."""
     size, most = r.size[j], r.most[j]

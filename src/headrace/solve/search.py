@@ -112,6 +112,76 @@ def least_crossing_search(
         return None
     terms = terms_of(instance, current, move_cost, prefer)
     budget = default_steps(instance) if steps is None else steps
+    search = new_search(instance, terms, seed, deadline)
+    stopped: Literal["done", "deadline"]
+
+
+class OutOfTime(Exception):  # noqa: N818  it is a signal inside this file, not an error
+    """The deadline passed between two slices."""
+
+
+@dataclass(slots=True, eq=False)
+class Search:
+    """A search under way: scratch arrays, the best plan so far, and the clock."""
+
+    instance: Instance
+    terms: Terms
+    state: State
+    run: Run
+    bench: Bench
+    rng: np.random.Generator
+    deadline: Callable[[], bool] | None
+    made: int = 0
+
+    @property
+    def found(self) -> bool:
+        """Whether any feasible plan is known."""
+        return bool(np.isfinite(self.run.tally[BEST_COST]))
+
+    def load(self, rows: Ints) -> None:
+        """Continue from the counts rows[N, C]."""
+        self.run.tally[COST] = load_state(self.terms, self.state, rows)
+
+    def check_clock(self) -> None:
+        """Stop here if the deadline has passed."""
+        if self.deadline is not None and self.deadline():
+            raise OutOfTime
+
+    def steps(self, steps: int, hot: float = 0.0, cold: float = 0.0, over_price: float = 0.0, until_fits: bool = False) -> None:
+        """Anneal the loaded plan."""
+        done = 0
+        while done < steps:
+            part = min(SLICE_STEPS, steps - done)
+            made = anneal(self.terms, self.state, self.run, part, hot, cold, done / steps, part / steps, over_price, until_fits)
+            done += max(made, 1)
+            self.made += made
+            self.check_clock()
+            if until_fits and not self.state.over.any():
+                return
+
+
+def least_crossing_search(
+    instance: Instance,
+    *,
+    starts: Sequence[Ints] = (),
+    current: Ints | None = None,
+    move_cost: Floats | None = None,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
+    seed: int = 0,
+    prefer: str = "traffic",
+) -> Found | None:
+    """Counts x[C, N] with little crossing traffic (plus moving cost, if there is a `current` plan), or None if none was found.
+
+    `prefer` "traffic": least traffic, then fewest nodes; "nodes": fewest nodes, then least traffic. Never worse than the best feasible
+    one of `starts`. The same arguments give the same counts unless `deadline()` turns true, which `Found.stopped` then says.
+    """
+    if prefer not in ("traffic", "nodes"):
+        raise ValueError(f"prefer {prefer!r} is neither traffic nor nodes")
+    if hopeless(instance):
+        return None
+    terms = terms_of(instance, current, move_cost, prefer)
+    budget = default_steps(instance) if steps is None else steps
     search = Search(
         instance,
         terms,
@@ -126,13 +196,41 @@ def least_crossing_search(
         run_search(search, [*starts, *([current] if current is not None else [])], budget, prefer)
     except OutOfTime:
         stopped = "deadline"
-    if not search.found:
-        return None
+    return outcome(search, stopped, current, move_cost) if search.found else None
+
+
+def new_search(instance: Instance, terms: Terms, seed: int, deadline: Callable[[], bool] | None) -> Search:
+    """A search that has not seen any plan."""
+    return Search(
+        instance,
+        terms,
+        empty_state(terms),
+        new_run(terms, seed, SLICE_STEPS),
+        new_bench(terms),
+        np.random.default_rng(seed),
+        deadline,
+    )
+
+
+def outcome(search: Search, stopped: Literal["done", "deadline"], current: Ints | None, move_cost: Floats | None) -> Found:
+    """What a search found."""
     x = np.ascontiguousarray(search.run.best.T)
     moving = 0.0
     if current is not None and move_cost is not None:
         moving = float((move_cost * np.maximum(x - current, 0).sum(axis=1)).sum())
-    return Found(x, instance.crossing(x), moving, int((x.sum(axis=0) > 0).sum()), search.made, stopped)
+    return Found(x, search.instance.crossing(x), moving, int((x.sum(axis=0) > 0).sum()), search.made, stopped)
+
+
+def polish(instance: Instance, x: Ints, *, steps: int = 200_000, seed: int = 0) -> Found | None:
+    """The counts x[C, N], repaired where they overload nodes, after a descent without heat; None if repair fails."""
+    terms = terms_of(instance)
+    search = new_search(instance, terms, seed, None)
+    take_start(search, x)
+    if not search.found:
+        return None
+    search.load(search.run.best.copy())
+    search.steps(steps)
+    return outcome(search, "done", None, None)
 
 
 def hopeless(instance: Instance) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast
 
 import numba
-import numpy as np
 
 from headrace.solve.instance import Floats, Ints
 
@@ -25,71 +24,77 @@ def lean(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], numba.njit(cache=True, error_model="numpy", _nrt=False)(function))  # pyright: ignore[reportCallIssue]
 
 
-@compiled
-def slots_fit(pattern: Ints, group: Ints, memory: Floats, heap: Floats, slots: int) -> bool:
-    """Whether pattern[i] tasks of memory[i] in topology group[i] need no more than `slots` slots together."""
+@lean
+def slots_fit(pattern: Ints, group: Ints, memory: Floats, heap: Floats, slots: int, work: Floats) -> bool:
+    """Whether pattern[i] tasks of memory[i] in topology group[i] need no more than `slots` slots together.
+
+    `work` is three rows of scratch, each as long as there are tasks.
+    """
+    sizes = work[0]
     free = slots
     for g in range(len(heap)):
         tasks = 0
         for i in range(len(pattern)):
             if group[i] == g:
-                tasks += pattern[i]
-        if tasks == 0:
-            continue
-        sizes = np.empty(tasks)
-        filled = 0
-        for i in range(len(pattern)):
-            if group[i] == g:
                 for _ in range(pattern[i]):
-                    sizes[filled] = memory[i]
-                    filled += 1
-        free -= bins_needed(np.sort(sizes)[::-1], heap[g])
-        if free < 0:
-            return False
+                    at = tasks
+                    while at > 0 and sizes[at - 1] < memory[i]:  # keeps them sorted, largest first
+                        sizes[at] = sizes[at - 1]
+                        at -= 1
+                    sizes[at] = memory[i]
+                    tasks += 1
+        if tasks > 0:
+            free -= bins_needed(sizes, tasks, heap[g], work[1], work[2])
+            if free < 0:
+                return False
     return True
 
 
-@compiled
-def bins_needed(sizes: Floats, heap: float) -> int:
-    """Fewest bins of size `heap` that hold the sizes, which are given largest first; at least one."""
-    total = sizes.sum()
+@lean
+def bins_needed(sizes: Floats, tasks: int, heap: float, load: Floats, chosen: Floats) -> int:
+    """Fewest bins of size `heap` that hold the first so many sizes, which are sorted, largest first; at least one."""
+    total = 0.0
+    for i in range(tasks):
+        total += sizes[i]
     if total <= heap:
         return 1
     fewest = math.ceil(total / heap * (1 - 1e-12))
-    enough = first_fit(sizes, heap)
-    while fewest < enough and not packs(sizes, heap, fewest):
+    enough = first_fit(sizes, tasks, heap, load)
+    while fewest < enough and not packs(sizes, tasks, heap, fewest, load, chosen):
         fewest += 1
     return fewest
 
 
-@compiled
-def first_fit(sizes: Floats, heap: float) -> int:
+@lean
+def first_fit(sizes: Floats, tasks: int, heap: float, load: Floats) -> int:
     """Bins that first fit decreasing uses."""
-    load = np.zeros(len(sizes))
     used = 0
-    for size in sizes:
+    for i in range(tasks):
         b = 0
-        while load[b] + size > heap:
+        while b < used and load[b] + sizes[i] > heap:
             b += 1
-        load[b] += size
-        used = max(used, b + 1)
+        if b == used:
+            load[b] = 0.0
+            used += 1
+        load[b] += sizes[i]
     return used
 
 
-@compiled
-def packs(sizes: Floats, heap: float, bins: int) -> bool:
-    """Whether the sizes, largest first, go into so many bins: depth first, never two bins of equal load for one item."""
-    items = len(sizes)
-    load = np.zeros(bins)
-    at = np.full(items, -1, np.int64)
+@lean
+def packs(sizes: Floats, tasks: int, heap: float, bins: int, load: Floats, chosen: Floats) -> bool:
+    """Whether the sizes go into so many bins: depth first, never two bins of equal load for one item."""
+    for b in range(bins):
+        load[b] = 0.0
+    chosen[0] = -1
     i = 0
     while i >= 0:
-        b = at[i]
+        b = int(chosen[i])
         if b >= 0:
             load[b] -= sizes[i]
-        b += 1
-        if at[i] < 0 and i > 0 and sizes[i] == sizes[i - 1]:
-            b = at[i - 1]  # equal items in the order of their bins
+            b += 1
+        else:
+            # Equal items go into bins in order.
+            b = int(chosen[i - 1]) if i > 0 and sizes[i] == sizes[i - 1] else 0
         while b < bins:
             seen = False
             for other in range(b):
@@ -99,12 +104,12 @@ def packs(sizes: Floats, heap: float, bins: int) -> bool:
                 break
             b += 1
         if b == bins:
-            at[i] = -1
             i -= 1
             continue
-        at[i] = b
+        chosen[i] = b
         load[b] += sizes[i]
-        if i + 1 == items:
-            return True
         i += 1
+        if i == tasks:
+            return True
+        chosen[i] = -1
     return False
