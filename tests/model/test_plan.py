@@ -90,6 +90,11 @@ def test_counts_are_listed_by_component(built: Build):
     assert counts_section(problem, [1]) == {"b": 2}
 
 
+def test_a_plan_keeps_what_the_files_said_and_no_defaults():
+    said = {"topology": {"components": {"a": {"tasks": 2}}}, "streams": [{"from": "a", "to": "a"}], "options": {"x": {"y": 1}}}
+    assert made_from(validated({"format": "headrace/1", **said, "seed": 3}, {}).document) == said
+
+
 @given(documents())
 def test_the_sections_kept_in_a_plan_make_the_same_problem(document: dict[str, Any]):
     inputs = validated(document, {})

@@ -105,6 +105,15 @@ def test_bytes_between_tasks_are_tuples_times_their_size(built: Build):
     assert pairs.bytes_per_s.tolist() == [5] * 6
 
 
+def test_a_task_that_receives_more_sends_more(built: Build):
+    text = """
+topology: {components: {a: {spout: true, rate: 8}, b: {tasks: 2, inputs: {a: shuffle}}, c: {inputs: {b: shuffle}}}}
+streams: [{from: a, to: b, shares: [3, 1]}]
+cluster: {nodes: {n: {}}}
+"""
+    assert named_pairs(built(text)) == {("a.1", "b.1"): 6, ("a.1", "b.2"): 2, ("b.1", "c.1"): 6, ("b.2", "c.1"): 2}
+
+
 def test_too_many_task_pairs_are_refused_with_their_number(built: Build):
     text = "topology: {components: {a: {spout: true, tasks: 5000}, b: {tasks: 4001, inputs: {a: shuffle}}}}\n"
     problem = built(text + "cluster: {nodes: {n: {}}}")

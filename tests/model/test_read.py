@@ -25,6 +25,7 @@ def test_yaml_and_json_say_the_same(write: Write):
 
 def test_a_byte_order_mark_does_no_harm(write: Write):
     assert read([write("\ufeffformat: headrace/1\n" + APP)]).document.topology is not None
+    assert read([write('\ufeff{"format": "headrace/1", "seed": 7}')]).document.seed == 7
 
 
 def test_sections_of_several_files_are_merged(built: Build):

@@ -62,6 +62,10 @@ def test_measured_facts_of_a_stream_replace_derived_ones_and_are_noted(built: Bu
     )
 
 
+def test_what_nobody_stated_is_no_override(built: Build):
+    assert built(APP + MACHINES + "streams: [{from: b, to: c, bytes: 9}]").notes == ()
+
+
 def test_a_measured_stream_without_a_name_means_every_stream_between_the_two(built: Build):
     problem = built(APP + MACHINES + "streams: [{from: b, to: c, tuples_per_s: 5}]")
     assert [s.tuples_per_s for s in problem.streams] == [12, 5, 5]

@@ -128,7 +128,8 @@ class Problem:
     current: Assignment | None = None
 
     def __post_init__(self) -> None:
-        for value in vars(self).values():
+        pairs = (self.pairs.source, self.pairs.target, self.pairs.tuples_per_s, self.pairs.bytes_per_s)
+        for value in (*vars(self).values(), *pairs, *(stream.shares for stream in self.streams)):
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.errors import Unsupported
-from headrace.model.arrays import Floats, Ints
+from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.problem import CPU, MEMORY, UNPLACED, Problem, Stream
 from headrace.solve.instance import Instance
 
@@ -81,16 +81,17 @@ def classes_of(problem: Problem, *, at_least: bool = False) -> Classes:
     representative = order[first[:-1]]
     streams = [s for s in problem.streams if not (at_least and s.grouping == "local-or-shuffle")]
     edge_a, edge_b, weight = _edges(problem, streams, of_component, representative, order, first)
+    demand, capacity, apart = _keep_apart(problem, owner, _demand(problem, owner, problem.share[representative]))
     instance = Instance(
         count=np.diff(first),
         edge_a=edge_a,
         edge_b=edge_b,
         edge_weight=weight,
-        demand=_demand(problem, owner, problem.share[representative]),
+        demand=demand,
         node_type=problem.node_type,
-        capacity=problem.free,
+        capacity=capacity,
         allowed=_allowed(problem, owner),
-        apart=problem.apart[owner],
+        apart=apart,
         group=problem.topology[owner],
         slots=problem.free_slots,
         heap=problem.worker_heap_mb,
@@ -99,7 +100,7 @@ def classes_of(problem: Problem, *, at_least: bool = False) -> Classes:
     return Classes(instance, order, first, owner)
 
 
-def _interchangeable(problem: Problem, component: int, alone: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[Ints]:
+def _interchangeable(problem: Problem, component: int, alone: Bools) -> list[Ints]:
     """The tasks of a component in groups nobody could tell apart; tasks of measured pairs stand alone."""
     span = problem.tasks_of(component)
     tasks = np.arange(span.start, span.stop)
@@ -119,7 +120,17 @@ def _demand(problem: Problem, owner: Ints, share: Floats) -> Floats:
     return demand
 
 
-def _allowed(problem: Problem, owner: Ints) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+def _keep_apart(problem: Problem, owner: Ints, demand: Floats) -> tuple[Floats, Floats, Bools]:
+    """Demand, capacity and `apart` by class; a component of several classes is kept apart by a resource every node has one of."""
+    apart = problem.apart[owner]
+    capacity = problem.free
+    for c in np.flatnonzero(problem.apart & (np.bincount(owner, minlength=len(problem.apart)) > 1)).tolist():
+        demand = np.concatenate([demand, np.broadcast_to((owner == c).astype(np.float64)[:, None], (*demand.shape[:2], 1))], axis=2)
+        capacity = np.column_stack([capacity, np.ones(len(capacity))])
+    return demand, capacity, apart
+
+
+def _allowed(problem: Problem, owner: Ints) -> Bools:
     has_slot = problem.free_slots > 0
     if problem.allowed is None:
         return np.tile(has_slot, (len(owner), 1))

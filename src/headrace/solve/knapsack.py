@@ -37,6 +37,7 @@ class Node(NamedTuple):
     heap: Floats  # [G]
     slots: int
     slots_matter: bool
+    work: Floats  # [3, tasks]  scratch for counting slots
 
 
 class Search(NamedTuple):
@@ -91,6 +92,7 @@ def node_of(q: Quotient, weight: Floats, j: int) -> Node:
         heap=q.heap,
         slots=int(q.slots[j]),
         slots_matter=q.slots_matter,
+        work=np.zeros((3, int(q.most[j].sum()) + 1)),
     )
 
 
@@ -129,7 +131,7 @@ def open_search(node: Node, price: Floats, floor: float) -> Search:
     return search
 
 
-@compiled
+@lean
 def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: Floats, node_limit: int) -> int:
     """Search on for so many nodes; writes patterns worth more than the floor into `found` and returns how many there were.
 
@@ -158,12 +160,17 @@ def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: F
         search.pattern[c] = n
         if not descend(node, search, depth):
             continue
-        if n > 0 and node.slots_matter and not slots_fit(search.pattern, node.group, node.memory, node.heap, node.slots):
+        if (
+            n > 0
+            and node.slots_matter
+            and not slots_fit(search.pattern, node.group, node.memory, node.heap, node.slots, node.work)
+        ):
             continue
         depth += 1
         opened = True
         if n > 0 and search.worth[depth] > search.floor[0]:
-            found[hits % most_found] = search.pattern
+            for d in range(len(search.pattern)):
+                found[hits % most_found, d] = search.pattern[d]
             worth_found[hits % most_found] = search.worth[depth]
             hits += 1
             if not every:
@@ -431,7 +438,7 @@ def grow(node: Node, price: Floats, found: Ints, worth_found: Floats) -> None:
         worth_found[seed] = total
 
 
-@compiled
+@lean
 def can_exchange(node: Node, pattern: Ints, free: Floats, entering: int, leaving: int) -> bool:
     """Whether one task may enter when one of class `leaving` (-1: none) goes."""
     if pattern[entering] >= node.most[entering]:
@@ -445,7 +452,7 @@ def can_exchange(node: Node, pattern: Ints, free: Floats, entering: int, leaving
     pattern[entering] += 1
     if leaving >= 0:
         pattern[leaving] -= 1
-    fits = slots_fit(pattern, node.group, node.memory, node.heap, node.slots)
+    fits = slots_fit(pattern, node.group, node.memory, node.heap, node.slots, node.work)
     pattern[entering] -= 1
     if leaving >= 0:
         pattern[leaving] += 1

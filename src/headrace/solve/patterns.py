@@ -131,7 +131,9 @@ class _Room:
         q, c = self.q, self.example
         if (shape > self.most[j]).any() or (shape @ q.demand[j, c] > q.room[j]).any():
             return False
-        return not q.slots_matter or slots_fit(shape, q.group[c], q.memory[c], q.heap, int(q.slots[j]))
+        return not q.slots_matter or slots_fit(
+            shape, q.group[c], q.memory[c], q.heap, int(q.slots[j]), np.zeros((3, int(shape.sum()) + 1))
+        )
 
 
 def _connected_pieces(q: Quotient, room: _Room, kind: Ints, limit: int) -> list[tuple[int, ...]] | None:
