@@ -46,7 +46,9 @@ def deadline(seconds: float):
 
 def proofs(quick: bool) -> Iterator[Row]:
     """The 72 micro-benchmarks of Eskandari, section 6.2."""
-    cases = [(layout, tasks, cluster) for layout in ("linear", "diamond", "star") for tasks in range(10, 34, 2) for cluster in CLUSTERS]
+    cases = [
+        (layout, tasks, cluster) for layout in ("linear", "diamond", "star") for tasks in range(10, 34, 2) for cluster in CLUSTERS
+    ]
     least_crossing(microbenchmark(*cases[0]))  # warm-up
     start = time.perf_counter()
     proven = {case: least_crossing(microbenchmark(*case)) for case in cases}
@@ -56,7 +58,10 @@ def proofs(quick: bool) -> Iterator[Row]:
     yield Row("  all of them together", *within(seconds, 10, "s"))
     wrong = [case for case, value in QUOTED.items() if abs(proven[case].bound - value) > 1e-6]
     yield Row("  published optima matched, of 5", f"{5 - len(wrong)}", "5", not wrong)
-    equal = sum((f := least_crossing_search(microbenchmark(*case))) is not None and f.crossing <= p.bound + 1e-6 for case, p in proven.items())
+    equal = sum(
+        (f := least_crossing_search(microbenchmark(*case))) is not None and f.crossing <= p.bound + 1e-6
+        for case, p in proven.items()
+    )
     yield Row("  of them reached by headrace's search", f"{equal} of 72", ">= 95 %", equal >= 0.95 * 72)
 
 
@@ -75,7 +80,12 @@ def unsymmetric_proofs(quick: bool) -> Iterator[Row]:
             proven += proof.proven
             reached += proof.proven and found is not None and found.crossing <= proof.bound * (1 + 1e-9)
     total = 2 * len(seeds)
-    yield Row(f"50 unequal tasks on 8 unequal nodes, proven in 60 s, of {total}", f"{proven}", f">= {0.9 * total:g}", proven >= 0.9 * total)
+    yield Row(
+        f"50 unequal tasks on 8 unequal nodes, proven in 60 s, of {total}",
+        f"{proven}",
+        f">= {0.9 * total:g}",
+        proven >= 0.9 * total,
+    )
     yield Row("  median and longest", f"{statistics.median(times):.1f} s, {max(times):.1f} s")
     yield Row("  of the proven ones reached by headrace's search", f"{reached} of {proven}", ">= 95 %", reached >= 0.95 * proven)
 
@@ -140,7 +150,11 @@ def operator_instance(tasks: int, nodes: int, components: int = 40, seed: int = 
     rng = np.random.default_rng(seed)
     count = np.maximum(1, np.round(rng.dirichlet(np.full(components, 3.0)) * tasks)).astype(np.int64)
     edges = [(int(rng.integers(max(0, b - 4), b)), b) for b in range(1, components)]
-    edges += [(a, b) for a, b in (sorted(rng.choice(components, 2, replace=False).tolist()) for _ in range(components // 3)) if (a, b) not in edges]
+    edges += [
+        (a, b)
+        for a, b in (sorted(rng.choice(components, 2, replace=False).tolist()) for _ in range(components // 3))
+        if (a, b) not in edges
+    ]
     rate = rng.uniform(1e3, 1e5, len(edges))
     a, b = np.array([e[0] for e in edges]), np.array([e[1] for e in edges])
     load = rng.uniform(5, 50, components)

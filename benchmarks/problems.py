@@ -43,7 +43,9 @@ def random_document(seed: int) -> dict[str, Any]:
             spec |= {"spout": True, "rate": int(rng.integers(100, 5000))}
         else:
             sources = rng.choice(i, size=min(i, int(rng.integers(1, 3))), replace=False)
-            spec["inputs"] = {f"c{int(s)}": str(rng.choice(["shuffle", "fields", "shuffle", "all"], p=[0.5, 0.3, 0.15, 0.05])) for s in sources}
+            spec["inputs"] = {
+                f"c{int(s)}": str(rng.choice(["shuffle", "fields", "shuffle", "all"], p=[0.5, 0.3, 0.15, 0.05])) for s in sources
+            }
         components[f"c{i}"] = spec
     need = {key: sum(c["tasks"] * c[key] for c in components.values()) for key in ("cpu", "memory_mb")}
     largest = max(c["cpu"] for c in components.values())
@@ -52,7 +54,13 @@ def random_document(seed: int) -> dict[str, Any]:
     cpu = np.maximum(size / size.sum() * need["cpu"] * spare, largest)
     memory = np.maximum(size / size.sum() * need["memory_mb"] * spare, 512)
     nodes = {
-        f"n{i}": {"cpu": round(float(c), 1), "memory_mb": round(float(m), 1), "slots": 4, "rack": f"r{i % 2}", "cores": int(max(1, c // 100))}
+        f"n{i}": {
+            "cpu": round(float(c), 1),
+            "memory_mb": round(float(m), 1),
+            "slots": 4,
+            "rack": f"r{i % 2}",
+            "cores": int(max(1, c // 100)),
+        }
         for i, (c, m) in enumerate(zip(cpu, memory, strict=True))
     }
     return {"topology": {"name": f"random-{seed}", "components": components}, "cluster": {"nodes": nodes}}
@@ -94,7 +102,12 @@ def large_cluster(topologies: int = 11, tasks: int = 4_710, racks: int = 25, nod
         sizes[0] += tasks - int(sizes.sum())
         components: dict[str, Any] = {}
         for i, size in enumerate(sizes.tolist()):
-            spec: dict[str, Any] = {"tasks": size, "cpu": int(rng.integers(5, 25)), "memory_mb": int(rng.integers(32, 200)), "bytes": 100}
+            spec: dict[str, Any] = {
+                "tasks": size,
+                "cpu": int(rng.integers(5, 25)),
+                "memory_mb": int(rng.integers(32, 200)),
+                "bytes": 100,
+            }
             spec |= {"spout": True, "rate": 50_000} if i == 0 else {"inputs": {f"c{int(rng.integers(0, i))}": "shuffle"}}
             components[f"c{i}"] = spec
         described.append({"name": f"t{g}", "priority": g, "components": components})

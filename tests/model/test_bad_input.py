@@ -194,6 +194,10 @@ def test_every_mistake_is_told_up_to_ten(refusal: Refusal):
     assert said[10:] == ["and 20 more"]
 
 
+def test_a_plan_whose_sections_are_none_is_refused(refusal: Refusal):
+    assert refusal("plan: {tasks: {a: 1}}\nmade_from: 7") == "app.yaml:3: made_from: is 7; a mapping is needed"
+
+
 def test_a_long_value_is_cut_in_the_message(refusal: Refusal):
     assert len(refusal(HEAD + APP.replace("rate: 20", f"rate: {'x' * 10_000}") + MACHINES)) < 200
 

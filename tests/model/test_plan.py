@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.errors import InvalidInput
 from headrace.model.build import build
 from headrace.model.document import PlanSection
 from headrace.model.plan import COMPACT_ABOVE, assignment_of, assignment_section, counts_section, made_from
@@ -58,7 +59,7 @@ def test_a_plan_may_use_both_spellings_but_place_no_task_twice(built: Build):
     current = built(text + both).current
     assert current is not None
     assert current.worker.tolist() == [1, 1, 2]
-    with pytest.raises(Exception, match=r"the plan places a\.2 twice"):
+    with pytest.raises(InvalidInput, match=r"the plan places a\.2 twice"):
         built(text + both.replace("b.1", "a.2"))
 
 
@@ -67,7 +68,7 @@ def test_a_plan_that_leaves_out_one_of_several_topologies_is_whole(built: Build)
     current = built(text + "plan: {assignment: {x/a.1: {node: n}, x/a.2: {node: n}}}").current
     assert current is not None
     assert current.node.tolist() == [0, 0, UNPLACED]
-    with pytest.raises(Exception, match=r"it leaves out 1 of 2 tasks of `x`, first x/a\.2"):
+    with pytest.raises(InvalidInput, match=r"it leaves out 1 of 2 tasks of `x`, first x/a\.2"):
         built(text + "plan: {assignment: {x/a.1: {node: n}}}")
 
 
@@ -76,7 +77,7 @@ def test_a_plan_of_bare_tasks_names_them_alone(built: Build):
     current = built(text + "plan: {assignment: {p: {node: m}, q: {node: n}}}").current
     assert current is not None
     assert current.node.tolist() == [1, 0]
-    with pytest.raises(Exception, match="it names the task `r`, which the topology does not have"):
+    with pytest.raises(InvalidInput, match="it names the task `r`, which the topology does not have"):
         built(text + "plan: {assignment: {r: {node: m}}}")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from headrace.errors import InvalidInput
 from headrace.model.read import known_keys, nearest, parse, read
 
 from .conftest import Build, Refusal, Write
@@ -108,6 +109,6 @@ def test_the_keys_known_at_a_place_are_those_of_the_format(path: list[str | int]
 
 def test_json_that_is_nested_without_end_is_refused_and_yaml_too():
     for text in ('{"a":' * 100_000, "a: " + "[" * 100_000, "- " * 100_000, "? " * 100_000):
-        with pytest.raises(Exception, match="is nested too deeply"):
+        with pytest.raises(InvalidInput, match="is nested too deeply"):
             parse("x", text)
     assert parse("x", "a: " + "[" * 900 + "]" * 900) is not None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from headrace.errors import InvalidInput
+
 from .conftest import Build
 
 APP = """
@@ -130,5 +132,5 @@ def test_counts_that_do_not_change_leave_pairs_as_they_are(built: Build):
 
 
 def test_an_unknown_component_cannot_be_resized(built: Build):
-    with pytest.raises(Exception, match=r"no component `bb` \(did you mean `b`\?\)"):
+    with pytest.raises(InvalidInput, match=r"no component `bb` \(did you mean `b`\?\)"):
         built(APP + MACHINES, tasks={"bb": 2})

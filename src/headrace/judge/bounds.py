@@ -1,15 +1,20 @@
-"""How good could any plan be? The only part of the judge that may ask the solvers.
+"""How good could any plan be? The only part of the judge that asks the solvers.
 
-A bound's `kind` says where it comes from; `proven` is true when the value is known to be the optimum.
+A bound's `kind` says where it comes from; `proven` is true when the value is known to be the optimum, not only a limit to it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from headrace.model.problem import CPU, Problem
+
+EXACT_TASKS, EXACT_NODES = 40, 12  # up to here the optimum itself is tried for
+EXACT_STEPS = 40
+SEARCH_STEPS = 20_000  # for a first plan that lets the proof cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,29 +27,86 @@ class Bound:
     kind: str
 
 
+@lru_cache(maxsize=16)
 def bound(problem: Problem, figure: str) -> Bound:
-    """A bound on a figure of the report."""
+    """A bound on a figure of the report; remembered, since many plans of one problem are judged."""
+    if figure == "inter_node_traffic":
+        return _crossing(problem)
     if figure == "max_rate":
-        return Bound(figure, _rate(problem), False, "trivial")
+        return _rate(problem)
     if figure == "nodes_used":
-        return Bound(figure, float(_nodes(problem)), False, "trivial")
+        return Bound(figure, float(_nodes(problem)), False, "sums")
+    if figure == "batch_seconds":
+        return Bound(figure, _batch(problem), False, "critical-task")
     return Bound(figure, 0.0, False, "trivial")
 
 
-def _rate(problem: Problem) -> float | None:
-    """Every task on the machine type that suits it best, all free CPU pooled."""
-    by_rate = problem.demand[:, CPU] * problem.tasks + problem.cpu_rate.min(axis=1)
-    fixed = (problem.cpu_fixed.min(axis=1) * problem.tasks).sum()
-    room = problem.free[:, CPU].sum() - fixed
-    return float(max(0.0, room) / by_rate.sum()) if by_rate.sum() > 0 and np.isfinite(room) else None
+def _crossing(problem: Problem) -> Bound:
+    """Least inter-node traffic: the optimum where the problem is small, else a Lagrangian relaxation."""
+    from headrace.solve.bound import crossing_bound
+    from headrace.solve.classes import classes_of
+    from headrace.solve.exact import least_crossing
+    from headrace.solve.search import least_crossing_search
+
+    figure = "inter_node_traffic"
+    if problem.pair_count > 50_000_000 and problem.task_share is not None:
+        return Bound(figure, 0.0, False, "trivial")
+    instance = classes_of(problem, at_least=True).instance
+    local = any(s.grouping == "local-or-shuffle" for s in problem.streams)
+    if not len(instance.edge_a):
+        return Bound(figure, 0.0, not local, "exact" if not local else "trivial")
+    value, kind = crossing_bound(instance)
+    if problem.task_count > EXACT_TASKS or len(problem.nodes) > EXACT_NODES:
+        return Bound(figure, value, False, kind)
+    start = least_crossing_search(instance, steps=SEARCH_STEPS)
+    proof = least_crossing(instance, start=None if start is None else start.x, steps=EXACT_STEPS)
+    if proof.infeasible:
+        return Bound(figure, None, False, "infeasible")
+    if proof.proven:
+        return Bound(figure, proof.bound, not local, "exact")
+    return Bound(figure, *max((value, False, kind), (proof.bound, False, proof.kind)))
+
+
+def _rate(problem: Problem) -> Bound:
+    """The fluid relaxation: tasks divisible, alike nodes pooled."""
+    from headrace.solve.classes import classes_of
+    from headrace.solve.fluid import fluid_rate
+
+    classes = classes_of(problem)
+    owner, task = classes.component, classes.order[classes.first[:-1]]
+    grows = problem.demand[owner, CPU][:, None] + problem.cpu_rate[owner] * problem.share[task][:, None]
+    value = fluid_rate(
+        classes.instance.count,
+        grows,
+        problem.cpu_fixed[owner],
+        problem.demand[owner][:, 1:],
+        problem.free,
+        problem.node_type,
+        classes.instance.allowed,
+    )
+    return Bound("max_rate", value, False, "fluid")
 
 
 def _nodes(problem: Problem) -> int:
     """The fewest nodes, largest first, whose room adds up to the need, resource by resource."""
     demand = (problem.demand * problem.tasks[:, None]).sum(axis=0)
     demand[CPU] += problem.cpu_rate.min(axis=1).sum() + (problem.cpu_fixed.min(axis=1) * problem.tasks).sum()
-    need = 1
+    need = int(max([1, *problem.tasks[problem.apart].tolist()]))
     for k in range(len(problem.resources)):
         room = np.cumsum(np.sort(problem.free[:, k])[::-1])
         need = max(need, int(np.searchsorted(room, demand[k] * (1 - 1e-9))) + 1)
     return min(need, len(problem.nodes))
+
+
+def _batch(problem: Problem) -> float:
+    """Stage after stage, no stage is shorter than its largest task, nor than its load spread over all cores."""
+    options = problem.options.get("judge", {})
+    interval, overhead = float(str(options.get("batch_interval_s", 1))), float(str(options.get("batch_overhead_s", 0)))
+    cores = np.maximum(1.0, np.floor((problem.capacity[:, CPU] - problem.taken[:, CPU]) / 100)).sum()
+    total = overhead
+    for c in range(len(problem.components)):
+        share = problem.share[problem.tasks_of(c)]
+        types = np.unique(problem.node_type)
+        each = problem.demand[c, CPU] + problem.cpu_fixed[c, types].min() + problem.cpu_rate[c, types].min() * share
+        total += interval * max(float(each.max()), float(each.sum()) / cores if np.isfinite(cores) else 0.0) / 100
+    return total

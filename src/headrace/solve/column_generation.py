@@ -21,7 +21,7 @@ from scipy.sparse import csr_array, hstack, vstack
 
 from headrace.solve.instance import Floats, Ints
 from headrace.solve.integer_program import Budget, IntegerProgram, maximise
-from headrace.solve.knapsack import Node, advance, grow, node_of, open_search
+from headrace.solve.knapsack import Node, Search, advance, grow, node_of, open_search
 from headrace.solve.patterns import kept_by
 from headrace.solve.symmetry import Quotient
 
@@ -32,6 +32,7 @@ Placed = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds
 SMOOTHING = 0.8  # weight of the best prices known against those of the last master program
 CONVERGED = 2e-4  # of all traffic: the first slack is far more
 SEARCH_NODES = 500_000  # of a knapsack search per step
+QUICK_NODES = 30_000  # of a search that only looks whether some pattern pays
 BEST_FOUND = 32  # patterns that a search for the best hands over
 COLUMNS_KEPT = 3_000  # in the master program; beyond, the worst leave
 COLUMN_LIMIT = 200_000  # of an enumeration: an integer program over more is hopeless
@@ -129,9 +130,15 @@ def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | Non
         added, floor = _grow(master, trial, task, node, tolerance)
         if added:
             continue
+        searches = [open_search(holder, -trial, float(floor[j])) for j, holder in enumerate(master.nodes)]
+        for j, holder in enumerate(master.nodes):
+            found = _look(holder, searches[j], QUICK_NODES)
+            added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
+        if added:
+            continue
         worth = np.zeros(len(q.nodes))
-        for j in range(len(q.nodes)):
-            worth[j], found = _best(master.nodes[j], -trial, float(floor[j]), budget)
+        for j, holder in enumerate(master.nodes):
+            worth[j], found = _best(holder, searches[j], budget)
             added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
         upper = float(trial @ q.count + worth @ q.nodes) + tolerance
         if best is None or upper < best.upper:
@@ -162,19 +169,23 @@ def _paying(master: _Master, j: int, patterns: Ints, task: Floats, node: Floats,
     return np.flatnonzero(kept_by(master.q, patterns) - patterns @ task - node[j] > tolerance)
 
 
-def _best(node: Node, price: Floats, floor: float, budget: Budget) -> tuple[float, Ints]:
+def _look(node: Node, search: Search, nodes: int) -> Ints:
+    """Ever better patterns that so many more nodes of the search find."""
+    found, worth = np.zeros((BEST_FOUND, len(node.most)), dtype=np.int64), np.zeros(BEST_FOUND)
+    hits = advance(node, search, False, found, worth, nodes)
+    return found[: min(hits, BEST_FOUND)]
+
+
+def _best(node: Node, search: Search, budget: Budget) -> tuple[float, Ints]:
     """The most that a pattern is worth (at least 0), or an upper bound if the budget ends, and good patterns on the way."""
-    found, worth = np.zeros((BEST_FOUND, len(price)), dtype=np.int64), np.zeros(BEST_FOUND)
-    # A pattern worth exactly the floor is known; the search may stop short of it by rounding.
-    search = open_search(node, price, floor)
-    hits = 0
+    found = [np.zeros((0, len(node.most)), dtype=np.int64)]
     while search.depth[0] >= 0:
-        hits = max(hits, advance(node, search, False, found, worth, SEARCH_NODES))
+        found.append(_look(node, search, SEARCH_NODES))
         if search.depth[0] >= 0:
             budget.spend()
             if budget.spent():
-                return max(float(search.upper[0]), 0.0), found[: min(hits, BEST_FOUND)]
-    return max(float(search.floor[0]), 0.0), found[: min(hits, BEST_FOUND)]
+                return max(float(search.upper[0]), 0.0), np.concatenate(found)
+    return max(float(search.floor[0]), 0.0), np.concatenate(found)
 
 
 def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, float]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TOLERANCE = 1e-9
-ZERO, ONE, NONE = np.int64(0), np.int64(1), np.int64(-1)
+ZERO, ONE, NONE = (cast("int", np.int64(value)) for value in (0, 1, -1))
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -85,7 +85,7 @@ class State(NamedTuple):
 
 def terms_of(instance: Instance, current: Ints | None = None, move_cost: Floats | None = None, prefer: str = "traffic") -> Terms:
     """The fixed side of a search over an instance."""
-    classes, nodes = instance.allowed.shape
+    classes = len(instance.count)
     groups = len(instance.heap)
     a, b, weight = instance.edge_a, instance.edge_b, instance.edge_weight
     cross = a != b

@@ -401,6 +401,7 @@ def grow(node: Node, price: Floats, found: Ints, worth_found: Floats) -> None:
         gain = price.copy()
         free = node.room.copy()
         total = 0.0
+        filling = True
         entering, leaving = seed, -1
         for _ in range(8 * classes):  # exchanges always gain, the limit only guards against rounding
             if leaving >= 0:
@@ -414,13 +415,14 @@ def grow(node: Node, price: Floats, found: Ints, worth_found: Floats) -> None:
                 gain += weight[entering]
                 free -= node.demand[entering]
             entering, leaving = -1, -1
-            best = 0.0
+            best = -np.inf if filling else 0.0
             for c in range(classes):
                 if gain[c] > best * size[c] and can_exchange(node, pattern, free, c, -1):
                     best = gain[c] / size[c]
                     entering = c
             if entering >= 0:
                 continue
+            filling = False
             best = 1e-9 * abs(total)
             for d in range(classes):
                 if pattern[d] == 0:

@@ -75,11 +75,13 @@ def partition(
     Pairs count in both directions and add up. `load` is [V], [V, K] with several resources, or [Y, V, K] where it depends on the
     `kind` [P] of the part; `capacities` is [P] or [P, K]. No part stays empty unless there are too few vertices that fit.
     """
-    parts = _parts(load, capacities, kind)
-    vertices = parts.load.shape[1]
+    vertices = load.shape[1] if load.ndim == 3 else len(load)
     if vertices == 0:
         return np.zeros(0, dtype=np.int64)
-    if len(parts.kind) == 0 or _hopeless(parts):
+    if len(capacities) == 0:
+        return None
+    parts = _parts(load, capacities, kind)
+    if _hopeless(parts):
         return None
     if len(parts.kind) == 1:
         return np.zeros(vertices, dtype=np.int64)
@@ -110,10 +112,11 @@ def _parts(load: Floats, capacities: Floats, kind: Ints | None) -> Parts:
     load = np.asarray(load, dtype=np.float64)
     if load.ndim < 3:
         load = load.reshape(1, len(load), -1)
-    unit = load.mean(axis=(0, 1)) if load.size else np.ones(load.shape[2])
-    load = load / np.where(unit > 0, unit, 1.0)
+    unit = load.mean(axis=(0, 1))
+    unit[unit <= 0] = 1.0
+    load = load / unit
     needed = load.max(axis=0).sum(axis=0)  # a capacity above what all need together is as good as none
-    room = np.minimum(capacities / np.where(unit > 0, unit, 1.0) * (1 + TOLERANCE) + TOLERANCE, needed + 1.0)
+    room = np.minimum(capacities / unit * (1 + TOLERANCE) + TOLERANCE, needed + 1.0)
     kinds = np.zeros(len(capacities), dtype=np.int64) if kind is None else kind.astype(np.int64)
     return Parts(np.ascontiguousarray(load), kinds, np.ascontiguousarray(room))
 
@@ -158,7 +161,7 @@ class _Search:
         """Look for any labelling that fits, then refine it."""
         largest_first = np.argsort(-self.parts.load.max(axis=(0, 2)), kind="stable")
         start = self._grown(largest_first, np.arange(len(self.parts.kind)))
-        self._anneal(start, min(1_000 * len(start), 20_000_000), Prices(0.0, 1.0, 0.0), 1.0)
+        self._anneal(start, min(max(300_000, 1_000 * len(start)), 20_000_000), Prices(0.0, 1.0, 0.0), 1.0)
         if self.best is not None:
             self.refine(self.best)
 

@@ -250,7 +250,7 @@ def anneal(
             continue
         n = state.holder[c, pick(rng, state.holders[c])]
         degree = terms.start[c + 1] - terms.start[c]
-        if degree > 0 and random_share(rng) < 0.7:
+        if degree > 0 and random_share(rng) < 0.9:
             b = terms.other[terms.start[c] + pick(rng, degree)]
             if state.holders[b] == 0:
                 continue

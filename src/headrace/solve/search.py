@@ -1,7 +1,7 @@
 """Anytime search for a plan with little crossing traffic, on counts of tasks per class and node.
 
-The work grows with classes x nodes, not with tasks. Several constructions (`construct`) are repaired where they overload a node and
-then annealed (`refine`) for a number of steps that follows from the problem's size.
+The work grows with classes x nodes, not with tasks. A few constructions (`construct`) are repaired where they overload a node; the
+best is annealed (`refine`) for a number of steps that follows from the problem's size.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from headrace.solve.construct import (
     build,
     new_bench,
     nodes_descending,
-    settle,
     sizes_descending,
 )
-from headrace.solve.fit import State, Terms, empty_state, feasible, load_state, terms_of
+from headrace.solve.fit import TOLERANCE, State, Terms, empty_state, feasible, load_state, terms_of
 from headrace.solve.refine import BEST_COST, BEST_NODES, COST, SAMPLE, SAMPLED, Run, anneal, new_run
 
 if TYPE_CHECKING:
@@ -31,7 +30,20 @@ if TYPE_CHECKING:
 
     from headrace.solve.instance import Floats, Instance, Ints
 
-SLICE_STEPS = 50_000  # between two looks at the clock: some 20 ms
+# First and last temperature of a round, as shares of what an average refused change would cost.
+COOLING = (0.3, 0.001)
+HEATS = ((0.2, 0.06), (0.2, 0.06), (0.5, 0.02))
+
+RECIPES = (
+    Recipe(cut_weight=0.5, noise=0.0, tries=24, partial=False, manner=BY_TRAFFIC, grown=True),
+    Recipe(cut_weight=0.0, noise=0.0, tries=24, partial=True, manner=BY_TRAFFIC, grown=True),
+    Recipe(cut_weight=0.2, noise=0.2, tries=12, partial=False, manner=BY_TRAFFIC, grown=True),
+    Recipe(cut_weight=1.0, noise=0.2, tries=12, partial=True, manner=TIGHTEST, grown=True),
+    Recipe(cut_weight=0.0, noise=0.0, tries=1, partial=False, manner=TIGHTEST, grown=False),
+    Recipe(cut_weight=0.0, noise=0.0, tries=1, partial=False, manner=ROOMIEST, grown=False),
+)
+PACKING = RECIPES[4]
+RESCUES = 40  # blurred constructions tried before a problem is given up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +58,7 @@ class Found:
     stopped: Literal["done", "deadline"]
 
 
-class OutOfTime(Exception):  # noqa: N818  it is a signal inside this file, not an error
+class OutOfTime(Exception):
     """The deadline passed between two slices."""
 
 
@@ -60,6 +72,7 @@ class Search:
     run: Run
     bench: Bench
     rng: np.random.Generator
+    slice_steps: int  # between two looks at the clock
     deadline: Callable[[], bool] | None
     made: int = 0
 
@@ -72,20 +85,16 @@ class Search:
         """Continue from the counts rows[N, C]."""
         self.run.tally[COST] = load_state(self.terms, self.state, rows)
 
-    def check_clock(self) -> None:
-        """Stop here if the deadline has passed."""
-        if self.deadline is not None and self.deadline():
-            raise OutOfTime
-
     def steps(self, steps: int, hot: float = 0.0, cold: float = 0.0, over_price: float = 0.0, until_fits: bool = False) -> None:
         """Anneal the loaded plan."""
         done = 0
         while done < steps:
-            part = min(SLICE_STEPS, steps - done)
+            part = min(self.slice_steps, steps - done)
             made = anneal(self.terms, self.state, self.run, part, hot, cold, done / steps, part / steps, over_price, until_fits)
             done += max(made, 1)
             self.made += made
-            self.check_clock()
+            if self.deadline is not None and self.deadline():
+                raise OutOfTime
             if until_fits and not self.state.over.any():
                 return
 
@@ -110,104 +119,70 @@ def least_crossing_search(
         raise ValueError(f"prefer {prefer!r} is neither traffic nor nodes")
     if hopeless(instance):
         return None
-    terms = terms_of(instance, current, move_cost, prefer)
+    search = new_search(instance, terms_of(instance, current, move_cost, prefer), seed, deadline)
     budget = default_steps(instance) if steps is None else steps
-    search = new_search(instance, terms, seed, deadline)
-    stopped: Literal["done", "deadline"]
-
-
-class OutOfTime(Exception):  # noqa: N818  it is a signal inside this file, not an error
-    """The deadline passed between two slices."""
-
-
-@dataclass(slots=True, eq=False)
-class Search:
-    """A search under way: scratch arrays, the best plan so far, and the clock."""
-
-    instance: Instance
-    terms: Terms
-    state: State
-    run: Run
-    bench: Bench
-    rng: np.random.Generator
-    deadline: Callable[[], bool] | None
-    made: int = 0
-
-    @property
-    def found(self) -> bool:
-        """Whether any feasible plan is known."""
-        return bool(np.isfinite(self.run.tally[BEST_COST]))
-
-    def load(self, rows: Ints) -> None:
-        """Continue from the counts rows[N, C]."""
-        self.run.tally[COST] = load_state(self.terms, self.state, rows)
-
-    def check_clock(self) -> None:
-        """Stop here if the deadline has passed."""
-        if self.deadline is not None and self.deadline():
-            raise OutOfTime
-
-    def steps(self, steps: int, hot: float = 0.0, cold: float = 0.0, over_price: float = 0.0, until_fits: bool = False) -> None:
-        """Anneal the loaded plan."""
-        done = 0
-        while done < steps:
-            part = min(SLICE_STEPS, steps - done)
-            made = anneal(self.terms, self.state, self.run, part, hot, cold, done / steps, part / steps, over_price, until_fits)
-            done += max(made, 1)
-            self.made += made
-            self.check_clock()
-            if until_fits and not self.state.over.any():
-                return
-
-
-def least_crossing_search(
-    instance: Instance,
-    *,
-    starts: Sequence[Ints] = (),
-    current: Ints | None = None,
-    move_cost: Floats | None = None,
-    steps: int | None = None,
-    deadline: Callable[[], bool] | None = None,
-    seed: int = 0,
-    prefer: str = "traffic",
-) -> Found | None:
-    """Counts x[C, N] with little crossing traffic (plus moving cost, if there is a `current` plan), or None if none was found.
-
-    `prefer` "traffic": least traffic, then fewest nodes; "nodes": fewest nodes, then least traffic. Never worse than the best feasible
-    one of `starts`. The same arguments give the same counts unless `deadline()` turns true, which `Found.stopped` then says.
-    """
-    if prefer not in ("traffic", "nodes"):
-        raise ValueError(f"prefer {prefer!r} is neither traffic nor nodes")
-    if hopeless(instance):
-        return None
-    terms = terms_of(instance, current, move_cost, prefer)
-    budget = default_steps(instance) if steps is None else steps
-    search = Search(
-        instance,
-        terms,
-        empty_state(terms),
-        new_run(terms, seed, SLICE_STEPS),
-        new_bench(terms),
-        np.random.default_rng(seed),
-        deadline,
-    )
     stopped: Literal["done", "deadline"] = "done"
     try:
-        run_search(search, [*starts, *([current] if current is not None else [])], budget, prefer)
+        for x in [*starts, *([current] if current is not None else [])]:
+            take_start(search, x)
+        first_plans(search, budget)
+        if search.found:
+            if prefer == "nodes":
+                drop_nodes(search, budget)
+            improve(search, budget)
     except OutOfTime:
         stopped = "deadline"
     return outcome(search, stopped, current, move_cost) if search.found else None
 
 
+def polish(instance: Instance, x: Ints, *, steps: int = 200_000, seed: int = 0) -> Found | None:
+    """The counts x[C, N], repaired where they overload nodes, after a descent without heat; None if repair fails."""
+    search = new_search(instance, terms_of(instance), seed, None)
+    take_start(search, x)
+    if not search.found:
+        return None
+    search.load(search.run.best.copy())
+    search.steps(steps)
+    return outcome(search, "done", None, None)
+
+
+def hopeless(instance: Instance) -> bool:
+    """Whether no plan can exist for a plain reason: a task fits nowhere, or all nodes together are too small."""
+    limit = np.maximum(instance.capacity, 0.0) * (1 + TOLERANCE)
+    fits = instance.allowed & (instance.slots > 0)[None, :]
+    least = np.full(instance.demand.shape[1:], np.inf)  # [C, K] over the nodes where a task fits
+    for y in range(len(instance.demand)):
+        nodes = np.nonzero(instance.node_type == y)[0]
+        for r in range(limit.shape[1]):
+            fits[:, nodes] &= instance.demand[y, :, r][:, None] <= limit[nodes, r][None, :]
+        least = np.where(fits[:, nodes].any(axis=1)[:, None], np.minimum(least, instance.demand[y]), least)
+    wanted = instance.count > 0
+    places = np.where(instance.apart, fits.sum(axis=1), np.where(fits.any(axis=1), instance.count, 0))
+    if (places < instance.count)[wanted].any() or (instance.memory > instance.heap[instance.group] * (1 + TOLERANCE))[
+        wanted
+    ].any():
+        return True
+    needed = instance.count[wanted].astype(np.float64) @ least[wanted]
+    return bool((needed > limit.sum(axis=0) * (1 + TOLERANCE)).any())
+
+
+def default_steps(instance: Instance) -> int:
+    """Proposals for a problem of this size: small ones well under a second, a thousand nodes about a second."""
+    cells = instance.allowed.size
+    return int(np.clip(10_000 * cells, 200_000, 5_000_000)) if cells < 2_000 else 1_500_000
+
+
 def new_search(instance: Instance, terms: Terms, seed: int, deadline: Callable[[], bool] | None) -> Search:
     """A search that has not seen any plan."""
+    slice_steps = 50_000 if terms.allowed.size < 100_000 else 200_000  # the best plan is copied after each slice
     return Search(
         instance,
         terms,
         empty_state(terms),
-        new_run(terms, seed, SLICE_STEPS),
+        new_run(terms, seed, slice_steps),
         new_bench(terms),
         np.random.default_rng(seed),
+        slice_steps,
         deadline,
     )
 
@@ -221,62 +196,6 @@ def outcome(search: Search, stopped: Literal["done", "deadline"], current: Ints 
     return Found(x, search.instance.crossing(x), moving, int((x.sum(axis=0) > 0).sum()), search.made, stopped)
 
 
-def polish(instance: Instance, x: Ints, *, steps: int = 200_000, seed: int = 0) -> Found | None:
-    """The counts x[C, N], repaired where they overload nodes, after a descent without heat; None if repair fails."""
-    terms = terms_of(instance)
-    search = new_search(instance, terms, seed, None)
-    take_start(search, x)
-    if not search.found:
-        return None
-    search.load(search.run.best.copy())
-    search.steps(steps)
-    return outcome(search, "done", None, None)
-
-
-def hopeless(instance: Instance) -> bool:
-    """Whether no plan can exist for a plain reason: a task fits nowhere, or all nodes together are too small."""
-    demand = instance.demand[instance.node_type]  # [N, C, K]
-    limit = np.maximum(instance.capacity, 0.0) * (1 + 1e-9)
-    fits = (demand <= limit[:, None, :]).all(axis=2).T & instance.allowed
-    fits &= (instance.memory <= instance.heap[instance.group] * (1 + 1e-9))[:, None] & (instance.slots > 0)[None, :]
-    wanted = instance.count > 0
-    places = np.where(instance.apart, fits.sum(axis=1), np.where(fits.any(axis=1), instance.count, 0))
-    if (places < instance.count)[wanted].any():
-        return True
-    least = np.where(fits[:, :, None], demand.transpose(1, 0, 2), np.inf).min(axis=1)  # [C, K]
-    return bool((least[wanted].T @ instance.count[wanted] > limit.sum(axis=0) * (1 + 1e-9)).any())
-
-
-def default_steps(instance: Instance) -> int:
-    """Proposals for a problem of this size: small ones well under a second, a thousand nodes about two."""
-    classes, nodes = instance.allowed.shape
-    return int(np.clip(400 * classes * nodes, 100_000, 1_500_000))
-
-
-def run_search(search: Search, starts: Sequence[Ints], budget: int, prefer: str) -> None:
-    """Starts, constructions, annealing; the best plan is in `search.run`."""
-    for x in starts:
-        take_start(search, x)
-    first = 0 if search.found else 1
-    for number in range(first, first + constructions(search.terms)):
-        construct_plan(search, number, budget)
-    attempt = 0
-    while not search.found and attempt < 40:
-        attempt += 1
-        construct_plan(search, 100 + attempt, budget)
-    if not search.found:
-        return
-    if prefer == "nodes":
-        drop_nodes(search, budget)
-    improve(search, budget)
-
-
-def constructions(terms: Terms) -> int:
-    """How many first plans to build."""
-    nodes, classes = terms.allowed.shape
-    return int(np.clip(400_000 // (nodes * classes), 2, 8))
-
-
 def take_start(search: Search, x: Ints) -> None:
     """Remember a given plan if it is feasible; otherwise repair it."""
     rows = np.ascontiguousarray(x.T, dtype=np.int64)
@@ -286,29 +205,24 @@ def take_start(search: Search, x: Ints) -> None:
         return
     rows = np.where(search.terms.allowed, np.maximum(rows, 0), 0)
     rows = np.where(search.terms.apart[None, :], np.minimum(rows, 1), rows)
-    surplus = np.maximum(np.cumsum(rows, axis=0) - search.terms.count[None, :], 0)
-    rows = np.maximum(rows - surplus, 0)
+    before = np.cumsum(rows, axis=0) - rows
+    rows = np.clip(search.terms.count[None, :] - before, 0, rows)  # no more tasks than there are
     search.load(rows)
     search.bench.left[:] = search.terms.count - rows.sum(axis=0)
-    finish(search, Recipe(0.0, 0.0, 1, False, BY_TRAFFIC, False), 200_000)
+    finish(search, PACKING._replace(manner=BY_TRAFFIC), 200_000)
 
 
-RECIPES = (
-    Recipe(cut_weight=0.5, noise=0.0, tries=24, partial=False, manner=BY_TRAFFIC, grown=True),
-    Recipe(cut_weight=0.0, noise=0.0, tries=24, partial=True, manner=BY_TRAFFIC, grown=True),
-    Recipe(cut_weight=0.2, noise=0.2, tries=12, partial=False, manner=BY_TRAFFIC, grown=True),
-    Recipe(cut_weight=1.0, noise=0.2, tries=12, partial=True, manner=TIGHTEST, grown=True),
-    Recipe(cut_weight=0.0, noise=0.0, tries=1, partial=False, manner=TIGHTEST, grown=False),
-    Recipe(cut_weight=0.0, noise=0.0, tries=1, partial=False, manner=ROOMIEST, grown=False),
-)
-
-
-def construct_plan(search: Search, number: int, budget: int) -> None:
-    """Build the number-th first plan, repair it if it overloads nodes, and remember it."""
-    recipe = RECIPES[number % len(RECIPES)] if number < 100 else RECIPES[-1 - number % 4]
-    search.load(np.zeros_like(search.state.x))
-    search.bench.left[:] = search.terms.count
-    finish(search, recipe, max(budget // 4, 50_000), 0.0 if number < len(RECIPES) else 0.3)
+def first_plans(search: Search, budget: int) -> None:
+    """Build plans from nothing; go on with other recipes as long as none is feasible."""
+    plans = int(np.clip(40_000 // search.terms.allowed.size, 1, len(RECIPES)))
+    repair_steps = max(budget // 4, 50_000)
+    for number in range(plans + RESCUES):
+        if number >= plans and search.found:
+            return
+        search.load(np.zeros_like(search.state.x))
+        search.bench.left[:] = search.terms.count
+        rescue = number >= len(RECIPES)
+        finish(search, RECIPES[2 + number % 4 if rescue else number], repair_steps, 0.3 if rescue else 0.0)
 
 
 def finish(search: Search, recipe: Recipe, repair_steps: int, noise: float = 0.0) -> None:
@@ -348,16 +262,15 @@ def drop_nodes(search: Search, budget: int) -> None:
         filled = (rows[busy] * terms.size[terms.node_type[busy]]).sum(axis=1)
         before = search.run.tally[BEST_NODES]
         for n in busy[np.argsort(filled, kind="stable")][:6]:
-            closed = terms.allowed.copy()
-            closed[rows.sum(axis=1) == 0] = False
-            closed[n] = False
-            search.terms = terms._replace(allowed=closed)
+            open_nodes = terms.allowed & (rows.sum(axis=1) > 0)[:, None]
+            open_nodes[n] = False
+            kept = rows.copy()
+            kept[n] = 0
+            search.terms = terms._replace(allowed=open_nodes)
             try:
-                kept = rows.copy()
-                kept[n] = 0
                 search.load(kept)
                 search.bench.left[:] = terms.count - kept.sum(axis=0)
-                finish(search, RECIPES[4], max(budget // 20, 20_000))
+                finish(search, PACKING, max(budget // 20, 20_000))
             finally:
                 search.terms = terms
             if search.run.tally[BEST_NODES] < before:
@@ -366,28 +279,21 @@ def drop_nodes(search: Search, budget: int) -> None:
             return
 
 
-ROUNDS = 30
-HEATS = ((0.2, 0.06), (0.2, 0.06), (0.5, 0.02))  # first and last temperature, as shares of an average refused change
-
-
 def improve(search: Search, budget: int) -> None:
-    """Anneal in rounds, each from the best plan so far, with mild and strong heat in turn.
+    """Anneal from the best plan so far: one long cooling if steps are scarce, else many short rounds.
 
-    Many short rounds beat one long one. Sparse task graphs want mild heat that never quite ends, all-to-all streams want more
-    of both: measured on the unsymmetric instances of the benchmarks.
+    On small problems rounds of mild and strong heat in turn beat one long cooling. Sparse task graphs want mild heat that never
+    quite ends, all-to-all streams want more of both: measured on the unsymmetric instances of the benchmarks.
     """
     tally = search.run.tally
     search.load(search.run.best.copy())
     tally[SAMPLE] = tally[SAMPLED] = 0.0
     search.steps(min(20_000, budget // 10 + 1))
-    scale = tally[SAMPLE] / max(tally[SAMPLED], 1.0)  # what an average refused change would cost
-    rounds = ROUNDS if budget >= 1000 * ROUNDS else 1
+    scale = tally[SAMPLE] / max(tally[SAMPLED], 1.0)
+    rounds = int(np.clip(budget // (300 * search.terms.allowed.size), 1, 30))
     each = budget // rounds
     for number in range(rounds):
         search.load(search.run.best.copy())
-        hot, cold = HEATS[number % len(HEATS)]
+        hot, cold = HEATS[number % len(HEATS)] if rounds > 1 else COOLING
         search.steps(each - each // 8, hot * scale, cold * scale)
         search.steps(each // 8)
-
-
-__all__ = ["Found", "least_crossing_search", "settle"]

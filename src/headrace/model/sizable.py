@@ -1,0 +1,195 @@
+"""A workload made ready for sizing: every component has a cost per tuple, or the file is refused.
+
+A component that states `cpu` per task does so for the counts of its file. Under other counts its tasks handle other shares, so the cost is
+turned into milliseconds per tuple first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import Infeasible, InvalidInput, Unsupported
+from headrace.model.arrays import Bools, Floats, Ints
+from headrace.model.components import Named, components_of
+from headrace.model.document import Component, Cost, Document
+from headrace.model.problem import CPU, Problem
+from headrace.model.streams import Flowing
+from headrace.model.workload import Workload
+
+THREAD = 100.0  # points: a task is one thread, so sizing never plans more for one
+UNLIMITED = 10**9  # tasks
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """What a workload costs on some kinds of machines, read off a problem that has one task of each component. C components, N nodes."""
+
+    problem: Problem
+    workload: Workload
+    most: Ints  # [C] most tasks of a component
+    spout_rate: float  # tuples/s of all spouts at the file's rates: rates are planned as factors of these
+
+    @cached_property
+    def by_rate(self) -> Floats:
+        """CPU points of a whole component at the file's rates on every node, [C, N]."""
+        return self.problem.demand[:, [CPU]] + self.problem.cpu_rate[:, self.problem.node_type]
+
+    @cached_property
+    def fixed(self) -> Floats:
+        """CPU points of one task at no load on every node, [C, N]."""
+        return self.problem.cpu_fixed[:, self.problem.node_type]
+
+    @cached_property
+    def thread(self) -> Floats:
+        """The most points a task can use on every node, [N]."""
+        return np.minimum(THREAD, self.problem.free[:, CPU])
+
+    @cached_property
+    def fits(self) -> Bools:
+        """Whether one task, at no load, fits an empty node it may use, [C, N]."""
+        problem = self.problem
+        fits = np.tile(problem.free_slots > 0, (len(problem.components), 1))
+        if problem.allowed is not None:
+            fits &= problem.allowed
+        fits &= (problem.demand[:, None, 1:] <= problem.free[None, :, 1:] * (1 + 1e-9)).all(axis=2)
+        memory = problem.demand[:, 1]
+        fits &= (memory <= problem.worker_heap_mb[problem.topology] * (1 + 1e-9))[:, None]
+        idle = (self.by_rate == 0) & (self.fixed <= self.thread * (1 + 1e-9))
+        return fits & (idle | (self.fixed < self.thread))
+
+    @cached_property
+    def copied(self) -> bool:
+        """Whether rates depend on counts, since some stream is copied to every task."""
+        return any(s.grouping == "all" for s in self.problem.streams)
+
+    def at(self, tasks: dict[str, int]) -> Load:
+        """The load at other counts: more only where streams are copied to every task."""
+        if not self.copied:
+            return self
+        document = self.workload.inputs.document
+        rented = document.cluster is None and document.inventory is None
+        problem = self.workload.problem(tasks, dict.fromkeys(self.problem.types, 1) if rented else None)
+        grown = replace(self.problem, rate=problem.rate, cpu_rate=problem.cpu_rate)
+        return Load(grown, self.workload, self.most, self.spout_rate)
+
+    def refuse_what_fits_nowhere(self) -> None:
+        """Raise for the first component of which no node can take even one idle task."""
+        problem = self.problem
+        for c in np.flatnonzero(~self.fits.any(axis=1)).tolist():
+            name = problem.components[c]
+            for k in range(1, len(problem.resources)):
+                need, largest = float(problem.demand[c, k]), float(problem.free[:, k].max())
+                if need > largest * (1 + 1e-9):
+                    raise Infeasible(
+                        f"no machine fits a task of `{name}`: it needs {need:g} {problem.resources[k]}, the largest has {largest:g}",
+                        task=f"{name}.1",
+                        resource=problem.resources[k],
+                        needed=need,
+                        available=largest,
+                        fix=f"add a machine with {need:g} {problem.resources[k]}",
+                    )
+            need, largest = float(self.fixed[c].min()), float(self.thread.max())
+            raise Infeasible(
+                f"no machine that `{name}` may use has room for one of its tasks, which takes {need:g} cpu at no load; "
+                f"a task can use {largest:g}",
+                task=f"{name}.1",
+                resource="cpu",
+                needed=need,
+                available=largest,
+                fix="add a larger machine, or allow more nodes",
+            )
+
+
+def load_of(workload: Workload, *, catalog: bool) -> Load:
+    """The load of a ready workload on the nodes of its cluster, or on one machine of each type of its catalog."""
+    one_each = {c.name: 1 for c in workload.components}
+    problem = workload.problem(one_each, dict.fromkeys(workload.catalog, 1) if catalog else None)
+    spout_rate = float(problem.rate[problem.spout].sum())
+    if not spout_rate > 0:
+        raise InvalidInput("no spout emits anything: give at least one spout a `rate` above 0")
+    if not (problem.cpu_rate.any() or problem.demand[:, CPU].any()):
+        raise InvalidInput("no component costs CPU per tuple, so nothing limits the rate: give a `profile`")
+    return Load(problem, workload, np.array([_most(c) for c in workload.components]), spout_rate)
+
+
+def _most(component: Named) -> int:
+    """The most tasks that are of use: one where every input goes to one task, or to all of them."""
+    spec = component.spec
+    groupings = {entry.grouping for entries in spec.inputs.values() for entry in entries}
+    limit = UNLIMITED if spec.max_tasks is None else spec.max_tasks
+    return 1 if groupings and groupings <= {"global", "all"} else limit
+
+
+def sizable(workload: Workload, *, catalog: bool) -> Workload:
+    """The workload with a cost per tuple for every component; where machines are rented, with the types every component is profiled on."""
+    document = workload.inputs.document
+    if document.tasks is not None:
+        raise Unsupported("a bare task graph has no components whose tasks could be counted", fix="describe it as a topology")
+    profile = {name: dict(costs) for name, costs in (document.profile or {}).items()}
+    known: dict[str, Component] = {}
+    for c, per_tuple_ms in zip(workload.components, _per_tuple_ms(workload), strict=True):
+        if any(cost.cpu_ms is not None or cost.cpu_fixed for cost in profile.get(c.name, {}).values()):
+            continue
+        if c.spec.cpu is None and not c.spec.spout:
+            only = "has only thread points, which are for lsa and mba" if profile.get(c.name) else "has neither a profile nor `cpu`"
+            raise workload.inputs.invalid(c.path, f"`{c.name}` {only}, so what a tuple costs is not known; add it to `profile`")
+        if per_tuple_ms is not None:
+            profile[c.name] = {"*": Cost(cpu_ms=per_tuple_ms)}
+            known[c.name] = c.spec.model_copy(update={"cpu": None})
+    update: dict[str, Any] = {"profile": profile or None, **_with_components(document, known), "plan": None}
+    if catalog:
+        update |= {"catalog": _usable(workload, profile), "cluster": None, "inventory": None}
+    return Workload(replace(workload.inputs, document=document.model_copy(update=update)))
+
+
+def _per_tuple_ms(workload: Workload) -> list[float | None]:
+    """What `cpu` says as milliseconds per tuple; None where nothing is said or no tuple passes."""
+    topologies, components = components_of(workload.inputs, {})
+    rate = Flowing.of(workload.inputs, topologies, components, []).rate
+    return [
+        float(c.spec.cpu * c.spec.tasks * 10 / r) if c.spec.cpu and r > 0 else None for c, r in zip(components, rate, strict=True)
+    ]
+
+
+def _with_components(document: Document, known: dict[str, Component]) -> dict[str, Any]:
+    """The topologies with these components in place of their own."""
+    if document.topology is not None:
+        components = {name: known.get(name, spec) for name, spec in document.topology.components.items()}
+        return {"topology": document.topology.model_copy(update={"components": components})}
+    changed = [
+        t.model_copy(update={"components": {n: known.get(f"{t.name}/{n}", spec) for n, spec in t.components.items()}})
+        for t in document.topologies or ()
+    ]
+    return {"topologies": tuple(changed) or None}
+
+
+def _usable(workload: Workload, profile: dict[str, dict[str, Cost]]) -> dict[str, Any]:
+    """The types of the catalog on which every profiled component has a cost, each with a price."""
+    catalog = workload.catalog
+    inputs = workload.inputs
+    if not catalog:
+        raise InvalidInput("no catalog: give a file with `catalog`, the machine types that can be rented")
+    for kind, machine in catalog.items():
+        if not machine.price > 0:
+            raise inputs.invalid(("catalog", kind, "price"), f"the price is {machine.price:g}; it must be above 0")
+    for c in workload.components:
+        if c.spec.nodes is not None:
+            raise Unsupported(
+                f"`{c.name}` is pinned to nodes, but the machines are still to be chosen", fix="take `nodes` away, or use `size`"
+            )
+        costs = profile.get(c.name)
+        if costs and "*" not in costs and not any(kind in costs for kind in catalog):
+            had = ", ".join(f"`{kind}`" for kind in costs)
+            raise inputs.invalid(("profile", c.name), f"has {had}, but no machine type of the catalog ({', '.join(catalog)})")
+    usable = {
+        kind: machine for kind, machine in catalog.items() if all("*" in costs or kind in costs for costs in profile.values())
+    }
+    if not usable:
+        raise InvalidInput(
+            "every machine type of the catalog lacks the profile of some component", fix="profile each component on one type at least"
+        )
+    return usable

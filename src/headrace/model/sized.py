@@ -1,0 +1,59 @@
+"""What `size` and `provision` answer: counts, machines, and how far the rate or the cost is from the best possible.
+
+Rates here are absolute: tuples/s summed over the spouts, in the ratio of their `rate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headrace.model.problem import Assignment, Problem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sized:
+    """How many tasks each component gets on the cluster of the file, and where the algorithm says it, on which nodes."""
+
+    tasks: Mapping[str, int]
+    problem: Problem  # with these counts
+    assignment: Assignment | None  # None: the algorithm counts tasks but does not place them
+    rate: float  # what the placed tasks sustain; without an assignment, what the counts were made for
+    bound: float | None = None  # no counts and no placement on this cluster sustain more
+    bound_kind: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rented:
+    """The machines of a component, where all of them are of one type and each runs one of its tasks."""
+
+    type: str
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Provisioned:
+    """Which machines to rent, and the tasks on them."""
+
+    machines: Mapping[str, int]  # type -> how many; types of which none is rented are left out
+    tasks: Mapping[str, int]
+    problem: Problem  # with these counts, on these machines
+    assignment: Assignment
+    cost: float  # per time unit of the prices
+    rate: float
+    bound: float | None = None
+    bound_of: str = ""  # rate: nothing within the budget is faster; cost: nothing that carries the rate is cheaper
+    bound_kind: str = ""
+    components: Mapping[str, Rented] = field(default_factory=dict[str, Rented])  # only where every component has one type
+    steps: int = 0  # improvements made by algorithms that count them
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gap(self) -> float | None:
+        """Distance of the rate, or the cost, from its bound, as a share of the larger of both."""
+        if self.bound is None:
+            return None
+        value = self.cost if self.bound_of == "cost" else self.rate
+        largest = max(abs(value), abs(self.bound))
+        return abs(value - self.bound) / largest if largest else 0.0

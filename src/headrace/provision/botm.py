@@ -1,0 +1,60 @@
+"""BOTM: widen the bottleneck, over and over, while the budget lasts.
+
+Source    H. Cao et al., Throughput optimization for Storm-based processing of stream data on clouds, 2020, algorithms 1 and 2, eq. 2-6.
+Maturity  faithful
+Guards    budget, availability and memory are kept; bandwidth is not looked at.
+Differs   throughput is the closed form of eq. 2-3, min over modules of DoP / time per tuple; the authors' code works with finish times, which
+          go wrong for even and for unequal DoP. The bottleneck is found by the modules' own rates, not by those a slower module
+          upstream leaves them. Availability is checked for every type, the cost is the plain sum. The spout's interval is no
+          limit: the rate is what the machines sustain. Where the worst type runs out before every module has a machine, the next better
+          one is taken.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.model.arrays import Ints
+from headrace.model.sized import Provisioned
+from headrace.model.workload import Workload
+from headrace.provision.one_each import Shop, by_power, rented, shop_of, worst_everywhere
+from headrace.provision.wanted import checked
+
+
+def botm(workload: Workload, *, budget: float | None = None, rate: float | None = None) -> Provisioned:
+    """Algorithm 1: every module on the worst type, then widen the bottleneck until nothing within the budget helps."""
+    checked(budget, rate, by="botm", needs_budget=True)
+    assert budget is not None
+    shop = shop_of(workload, "botm")
+    machines = worst_everywhere(shop, budget)
+    steps = 0
+    while (better := select_vt(shop, machines, bottleneck(shop, machines), budget)) is not None:
+        machines = better
+        steps += 1
+    return rented(shop, machines, steps=steps)
+
+
+def bottleneck(shop: Shop, machines: Ints) -> int:
+    """The module that is slowest by itself; the first of equals."""
+    own = np.where(machines > 0, shop.market.carries * machines, np.inf).min(axis=1)
+    return int(own.argmin())
+
+
+def select_vt(shop: Shop, machines: Ints, module: int, budget: float) -> Ints | None:
+    """Algorithm 2: one more machine of the module's type, or as many or fewer of a better one; what raises the throughput most."""
+    market = shop.market
+    order = by_power(shop).tolist()
+    current = int(machines[module].argmax())
+    number = int(machines[module, current])
+    best, best_factor = None, market.factor(machines)
+    for position in range(order.index(current), len(order)):
+        y = order[position]
+        for n in [number + 1] if y == current else range(number, 0, -1):
+            tried = machines.copy()
+            tried[module] = 0
+            tried[module, y] = n
+            if n > market.most[module] or market.carries[module, y] == 0 or tried[:, y].sum() > market.available[y]:
+                continue
+            if market.cost(tried) <= budget * (1 + 1e-9) and market.factor(tried) > best_factor:
+                best, best_factor = tried, market.factor(tried)
+    return best

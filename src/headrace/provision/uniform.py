@@ -1,0 +1,85 @@
+"""Uniform: the same number of tasks for every module, on the best machines that many tasks can have.
+
+Source    H. Cao et al., Throughput optimization for Storm-based processing of stream data on clouds, 2020: STORM_DEFAULT, the same degree of
+          parallelism for all modules.
+Maturity  inspired
+Guards    budget, availability and memory are kept; bandwidth is not looked at.
+Differs   the paper runs STORM_DEFAULT on machines that others chose. Here it rents its own: all of one type where there are enough, the best
+          the budget pays for; where there are not, the rest of the next worse types, in the order of the modules. Without option
+          `parallelism` it takes the number of tasks that gives the highest rate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.errors import Infeasible, InvalidInput
+from headrace.model.arrays import Ints
+from headrace.model.sized import Provisioned
+from headrace.model.workload import Workload
+from headrace.provision.one_each import Shop, by_power, rented, shop_of
+from headrace.provision.wanted import checked, rounded_up, too_little_money
+
+
+def uniform(
+    workload: Workload, *, budget: float | None = None, rate: float | None = None, parallelism: int | None = None
+) -> Provisioned:
+    """The same number of tasks everywhere; given, or the one that gives the highest rate within the budget."""
+    checked(budget, rate, by="uniform", needs_budget=True)
+    assert budget is not None
+    if parallelism is not None and parallelism < 1:
+        raise InvalidInput(f"uniform: option parallelism is {parallelism}; it must be at least 1")
+    shop = shop_of(workload, "uniform")
+    least = shop.least_budget()
+    best, best_factor = None, -1.0
+    number = parallelism or 1
+    while (machines := best_level(shop, number, budget)) is not None:
+        if shop.market.factor(machines) > best_factor:
+            best, best_factor = machines, shop.market.factor(machines)
+        if parallelism is not None or number >= int(shop.market.most.max()):
+            break
+        number += 1
+    if best is None:
+        cheap = [cost for level in range(len(shop.kinds)) if (cost := level_cost(shop, number, level)) is not None]
+        if not cheap:
+            tasks = number * len(shop.market.carries)
+            message = f"{tasks} tasks need {tasks} machines that fit; {int(shop.market.available.sum())} are available"
+            raise Infeasible(message, resource="machines", needed=tasks, available=float(shop.market.available.sum()), fix="lower parallelism")
+        enough = max(least, min(cheap))
+        raise too_little_money(budget, rounded_up(enough))
+    return rented(shop, best)
+
+
+def best_level(shop: Shop, number: int, budget: float) -> Ints | None:
+    """`number` tasks of every module, starting from the best type that the budget pays for; None if it pays for none."""
+    for level in range(len(shop.kinds) - 1, -1, -1):
+        machines = filled(shop, number, level)
+        if machines is not None and shop.market.cost(machines) <= budget * (1 + 1e-9):
+            return machines
+    return None
+
+
+def level_cost(shop: Shop, number: int, level: int) -> float | None:
+    """Cost of `number` tasks of every module from a level of machines downwards; None if there are not enough."""
+    machines = filled(shop, number, level)
+    return None if machines is None else shop.market.cost(machines)
+
+
+def filled(shop: Shop, number: int, level: int) -> Ints | None:
+    """Machines of a level, when they run out of the next worse one, and when there is no worse one of the better ones, [C, Y]."""
+    market = shop.market
+    order = by_power(shop).tolist()
+    order = [*order[level::-1], *order[level + 1 :]]
+    left = market.available.copy()
+    machines = np.zeros(market.carries.shape, dtype=np.int64)
+    for c in range(len(machines)):
+        wanted = min(number, int(market.most[c]))
+        for y in order:
+            if market.carries[c, y] > 0:
+                taken = min(wanted, int(left[y]))
+                machines[c, y] += taken
+                left[y] -= taken
+                wanted -= taken
+        if wanted:
+            return None
+    return machines

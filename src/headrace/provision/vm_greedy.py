@@ -1,0 +1,59 @@
+"""VM-GREEDY: the best machines the money buys, module by module down the stream.
+
+Source    H. Cao et al., Throughput optimization for Storm-based processing of stream data on clouds, 2020, sections 5.1 and 6.3, where it is
+          the method compared against and described in two sentences.
+Maturity  inspired
+Guards    budget, availability and memory are kept; bandwidth is not looked at.
+Differs   the paper does not say how money is shared: here every module first gets one machine, the best that leaves enough for the
+          cheapest machines of the modules after it; then, in the same order, one more of its type, as often as the budget allows.
+"""
+
+from __future__ import annotations
+
+from headrace.model.arrays import Ints
+from headrace.model.sized import Provisioned
+from headrace.model.workload import Workload
+from headrace.provision.one_each import Shop, by_power, downstream, rented, shop_of, worst_everywhere
+from headrace.provision.wanted import checked
+
+
+def vm_greedy(workload: Workload, *, budget: float | None = None, rate: float | None = None) -> Provisioned:
+    """Give every module the best machine affordable, then more of the same while money is left."""
+    checked(budget, rate, by="vm-greedy", needs_budget=True)
+    assert budget is not None
+    shop = shop_of(workload, "vm-greedy")
+    machines = worst_everywhere(shop, budget)
+    order = downstream(shop.load)
+    for module in order:
+        machines = with_the_best(shop, machines, module, budget)
+    while (more := one_more_each(shop, machines, order, budget)) is not None:
+        machines = more
+    return rented(shop, machines)
+
+
+def with_the_best(shop: Shop, machines: Ints, module: int, budget: float) -> Ints:
+    """The same machines with the best affordable one for a module; all later modules keep what they have."""
+    for y in by_power(shop)[::-1].tolist():
+        tried = machines.copy()
+        tried[module] = 0
+        tried[module, y] = 1
+        if shop.market.carries[module, y] > 0 and affordable(shop, tried, budget):
+            return tried
+    return machines
+
+
+def one_more_each(shop: Shop, machines: Ints, order: list[int], budget: float) -> Ints | None:
+    """One more machine for every module that can still have one; None if none can."""
+    grown = machines
+    for module in order:
+        tried = grown.copy()
+        tried[module, int(grown[module].argmax())] += 1
+        if tried[module].sum() <= shop.market.most[module] and affordable(shop, tried, budget):
+            grown = tried
+    return None if grown is machines else grown
+
+
+def affordable(shop: Shop, machines: Ints, budget: float) -> bool:
+    """Whether there are so many machines, within the budget."""
+    market = shop.market
+    return bool((machines.sum(axis=0) <= market.available).all()) and market.cost(machines) <= budget * (1 + 1e-9)

@@ -1,0 +1,87 @@
+"""What was asked for: a budget, a rate, or both; and the words to refuse it with."""
+
+from __future__ import annotations
+
+import math
+
+from headrace.errors import Infeasible, InvalidInput
+
+ABOVE = 1e-6  # relative: figures in a refusal are rounded to the side that works
+
+
+def checked(budget: float | None, rate: float | None, *, by: str = "", needs_budget: bool = False) -> None:
+    """Raise unless the budget and the rate make sense."""
+    for name, value in (("budget", budget), ("rate", rate)):
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise InvalidInput(f"the {name} is {value:g}; it must be above 0")
+    if budget is None and rate is None:
+        raise InvalidInput("give a budget, for the most throughput within it, or a rate, for the cheapest machines that carry it")
+    if needs_budget and budget is None:
+        raise InvalidInput(f"{by} spends a budget and cannot plan for a rate: give a budget, or use optimal or headrace")
+
+
+def too_little_money(budget: float, least: float) -> Infeasible:
+    """The refusal of a budget that buys no complete plan."""
+    enough = rounded_up(least)
+    return Infeasible(
+        f"the budget of {budget:g} buys no machine for every task; the least budget that works is {enough:g}",
+        resource="budget",
+        needed=enough,
+        available=budget,
+        fix=f"raise the budget to {enough:g}",
+    )
+
+
+def too_little_money_for(rate: float, budget: float, least: float) -> Infeasible:
+    """The refusal of a budget that does not pay for a rate."""
+    enough = rounded_up(least)
+    return Infeasible(
+        f"machines for {rate:g} tuples/s cost {enough:g}; the budget is {budget:g}",
+        resource="budget",
+        needed=enough,
+        available=budget,
+        fix=f"raise the budget to {enough:g}, or lower the rate",
+    )
+
+
+def too_fast(rate: float, largest: float) -> Infeasible:
+    """The refusal of a rate that all machines there are do not carry."""
+    works = rounded_down(largest)
+    return Infeasible(
+        f"the machines that can be rented do not carry {rate:g} tuples/s; the largest rate that works is {works:g}",
+        resource="rate",
+        needed=rate,
+        available=works,
+        fix=f"lower the rate to {works:g}, or offer more machines in the catalog",
+    )
+
+
+def too_few_machines(tasks: int, machines: int) -> Infeasible:
+    """The refusal of a catalog that has not one machine for a task of every component."""
+    return Infeasible(
+        f"one task of each component needs {tasks} machines that fit; {machines} are available",
+        resource="machines",
+        needed=tasks,
+        available=machines,
+        fix=f"offer {tasks - machines} more machines in the catalog" if tasks > machines else "offer more of the types that fit",
+    )
+
+
+def rounded_up(value: float) -> float:
+    """The next number above with six digits: short to read, and still enough."""
+    return _rounded(value, math.ceil)
+
+
+def rounded_down(value: float) -> float:
+    """The next number below with six digits."""
+    return _rounded(value, math.floor)
+
+
+def _rounded(value: float, side: type[int] | object) -> float:
+    if value <= 0 or not math.isfinite(value):
+        return value
+    step = 10.0 ** (math.floor(math.log10(value)) - 5)
+    whole = value / step
+    near = round(whole)
+    number = near if abs(whole - near) < 1e-6 else (math.ceil(whole) if side is math.ceil else math.floor(whole))
+    return float(f"{number * step:.6g}")

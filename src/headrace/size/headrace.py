@@ -1,0 +1,82 @@
+"""Headrace's own sizing: counts and places together, for the largest rate the cluster sustains, with a proven bound.
+
+Source    ours; a count-free linear program over components and kinds of machines, dealt out in whole tasks of several sizes and annealed.
+Maturity  ours
+Guards    CPU, memory and further resources, slots, worker heap, pins, separations and `max_tasks` are never broken; no task is planned above
+          one thread. Bandwidth and the price of sending are kept at the rate given.
+Differs   nothing to differ from. The bound is the linear program: no counts on this cluster sustain more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headrace.errors import Infeasible, Unsupported
+from headrace.judge.thread_rate import thread_rate
+from headrace.model.problem import Assignment, Problem
+from headrace.model.sizable import Load, load_of, sizable
+from headrace.model.sized import Sized
+from headrace.model.workload import Workload
+from headrace.place.headrace import assigned
+from headrace.place.workers import workers_inside
+from headrace.solve.classes import classes_of
+from headrace.solve.fill import Filled, connected, filled
+
+ROUNDS = 4  # where rates depend on counts, the load is worked out anew so often
+
+
+def headrace(
+    workload: Workload, *, seed: int = 0, steps: int | None = None, deadline: Callable[[], bool] | None = None
+) -> Sized:
+    """Counts and places for the largest sustainable rate."""
+    if workload.machine_per_task:
+        raise Unsupported("sizing shares machines between tasks; the file asks for one machine per task", fix="use `provision`")
+    workload = sizable(workload, catalog=False)
+    load = load_of(workload, catalog=False)
+    load.refuse_what_fits_nowhere()
+    found = most_filled(load, seed, steps, deadline)
+    tasks = counts(load, found)
+    problem = workload.problem(tasks)
+    assignment = placed(problem, found, seed, steps, deadline)
+    return Sized(
+        tasks, problem, assignment, thread_rate(problem, assignment), found.bound * load.spout_rate, "fluid", problem.notes
+    )
+
+
+def most_filled(load: Load, seed: int, steps: int | None, deadline: Callable[[], bool] | None) -> Filled:
+    """The best counts; where a stream is copied to every task, more tasks mean more load, which is then worked out anew."""
+    best, bound = None, None
+    best_factor = -1.0
+    for _ in range(ROUNDS if load.copied else 1):
+        found = filled(load, seed=seed, steps=steps, deadline=deadline)
+        if found is None:
+            break
+        bound = found.bound if bound is None else bound  # the first round has the least load, so its bound holds for all
+        tasks = counts(load, found)
+        grown = load.at(tasks)
+        ratio = float((load.by_rate.sum() / grown.by_rate.sum()) if grown is not load else 1.0)
+        if found.factor * min(1.0, ratio) > best_factor:
+            best, best_factor = found, found.factor * min(1.0, ratio)
+        if grown is load or abs(ratio - 1.0) < 1e-9:
+            break
+        load = grown
+    if best is None or bound is None:
+        raise Infeasible(
+            "one task of each component does not fit the nodes as they are", resource="memory_mb", fix="add a node, or larger ones"
+        )
+    return Filled(best.x, best.factor, bound)
+
+
+def counts(load: Load, found: Filled) -> dict[str, int]:
+    """Tasks of every component by name."""
+    return {name: int(n) for name, n in zip(load.problem.components, found.x.sum(axis=1), strict=True)}
+
+
+def placed(
+    problem: Problem, found: Filled, seed: int, steps: int | None, deadline: Callable[[], bool] | None
+) -> Assignment:
+    """Nodes and workers for the tasks: as found, or with less to send where that is no slower."""
+    classes, x = connected(problem, found.node, seed=seed, steps=steps, deadline=deadline)
+    better = assigned(problem, classes, x)
+    plain = Assignment(found.node, workers_inside(problem, classes_of(problem), found.node))
+    return better if thread_rate(problem, better) >= thread_rate(problem, plain) * (1 - 1e-9) else plain

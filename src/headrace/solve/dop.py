@@ -1,0 +1,166 @@
+"""One machine per task: the largest factor of the rates within a budget, or the least cost for a factor, proven.
+
+A component with n tasks, evenly loaded, on machines of one type carries n times what one of them carries; the whole topology carries what its
+weakest component does. So only multiples of single rates can be the answer, and between two of them nothing changes: search them by
+halving, and ask for each whether machines for it can be paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
+
+from headrace.errors import Unsupported
+from headrace.model.arrays import Bools, Floats, Ints
+
+_milp = cast(Callable[..., Any], milp)  # the stub takes no options that are built step by step
+
+ROUNDING = 1e-9  # relative: a task may be as full as a sum of floats makes it
+MOST_CANDIDATES = 20_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Market:
+    """What one machine carries and costs. C components, Y machine types."""
+
+    carries: Floats  # [C, Y] factor of the rates that one task on its own machine carries; 0 where it does not fit; inf if it costs nothing
+    price: Floats  # [Y]
+    available: Ints  # [Y]
+    most: Ints  # [C] most tasks
+
+    def needed(self, factor: float) -> Ints:
+        """The fewest tasks of each component on each type for a factor, [C, Y]; 0 where the type will not do."""
+        with np.errstate(divide="ignore"):
+            tasks = np.ceil(factor / self.carries * (1 - ROUNDING))
+        tasks = np.maximum(np.where(np.isfinite(tasks), tasks, 0.0), np.where(self.carries > 0, 1.0, 0.0))
+        limit = np.minimum(self.most[:, None], self.available[None, :])
+        return np.where((self.carries > 0) & (tasks <= limit), tasks, 0.0).astype(np.int64)
+
+    def factor(self, machines: Ints) -> float:
+        """What machines[C, Y] carry: every component's tasks share its load evenly, so its slowest machine sets the pace."""
+        slowest = np.where(machines > 0, self.carries, np.inf).min(axis=1)
+        return float((slowest * machines.sum(axis=1)).min())
+
+    def cost(self, machines: Ints) -> float:
+        """Price of machines[C, Y]."""
+        return float((machines.sum(axis=0) * self.price).sum())
+
+
+def cheapest(market: Market, factor: float, *, budget: float = np.inf, mixed: bool = False, any_will_do: bool = False) -> Ints | None:
+    """Machines [C, Y] that carry a factor for the least money; None if there are none within the budget.
+
+    With `any_will_do` the first found within the budget is enough.
+    """
+    need = market.needed(factor)
+    usable = need > 0
+    if not usable.any(axis=1).all():
+        return None
+    price = np.where(usable, need * market.price, np.inf)
+    least = price.argmin(axis=1)
+    rows = np.arange(len(need))
+    if price[rows, least].sum() > budget * (1 + ROUNDING):
+        return None
+    machines = np.zeros_like(need)
+    machines[rows, least] = need[rows, least]
+    if (machines.sum(axis=0) <= market.available).all():
+        return machines  # nothing is scarce
+    found = _mixed(market, need, usable, budget, any_will_do) if mixed else _one_type(market, need, usable, budget, any_will_do)
+    return None if found is None or market.cost(found) > budget * (1 + ROUNDING) else found
+
+
+def _one_type(market: Market, need: Ints, usable: Bools, budget: float, any_will_do: bool) -> Ints | None:
+    """Exactly one type per component: a choice with one row per component and one per scarce type."""
+    c, y = np.nonzero(usable)
+    count = need[c, y]
+    cost = count * market.price[y]
+    pick = np.arange(len(c))
+    one = csr_array((np.ones(len(c)), (c, pick)), shape=(len(need), len(c)))
+    scarce = csr_array((count.astype(np.float64), (y, pick)), shape=(len(market.price), len(c)))
+    rows = [LinearConstraint(one, 1, 1), LinearConstraint(scarce, -np.inf, market.available.astype(np.float64))]
+    chosen = _solved(cost, rows, np.ones(len(c)), budget, any_will_do)
+    if chosen is None:
+        return None
+    machines = np.zeros_like(need)
+    taken = np.round(chosen) > 0
+    machines[c[taken], y[taken]] = count[taken]
+    return machines
+
+
+def _mixed(market: Market, need: Ints, usable: Bools, budget: float, any_will_do: bool) -> Ints | None:
+    """Any types for the tasks of a component: a level n of parallelism is chosen, then n machines of the types that do with n tasks.
+
+    Once the levels stand, the rest is a transport of machines to components, so only the levels need to be whole numbers.
+    """
+    level: list[tuple[int, int]] = sorted({(int(c), int(need[c, y])) for c, y in zip(*np.nonzero(usable), strict=True)})
+    arcs = [(i, c, y) for i, (c, n) in enumerate(level) for y in np.flatnonzero(usable[c] & (need[c] <= n)).tolist()]
+    levels, size = len(level), len(level) + len(arcs)
+    at = np.arange(len(arcs))
+    which, owner, kind = (np.array(column) for column in zip(*arcs, strict=True))
+    one = csr_array((np.ones(levels), ([c for c, _ in level], np.arange(levels))), shape=(len(need), size))
+    filled = csr_array(
+        (
+            np.concatenate([np.ones(len(arcs)), [-float(n) for _, n in level]]),
+            (np.concatenate([which, np.arange(levels)]), np.concatenate([levels + at, np.arange(levels)])),
+        ),
+        shape=(levels, size),
+    )
+    scarce = csr_array((np.ones(len(arcs)), (kind, levels + at)), shape=(len(market.price), size))
+    rows = [
+        LinearConstraint(one, 1, 1),
+        LinearConstraint(filled, 0, 0),
+        LinearConstraint(scarce, -np.inf, market.available.astype(np.float64)),
+    ]
+    cost = np.concatenate([np.zeros(levels), market.price[kind]])
+    whole = np.concatenate([np.ones(levels), np.zeros(len(arcs))])
+    chosen = _solved(cost, rows, whole, budget, any_will_do)
+    if chosen is None:
+        return None
+    machines = np.zeros_like(need)
+    np.add.at(machines, (owner, kind), np.round(chosen[levels:]).astype(np.int64))
+    return machines
+
+
+def _solved(cost: Floats, rows: list[LinearConstraint], whole: Floats, budget: float, any_will_do: bool) -> Floats | None:
+    """Least cost over binary (where `whole`) and free variables; None where the budget forbids every solution."""
+    if np.isfinite(budget):
+        rows = [*rows, LinearConstraint(csr_array(cost[None, :]), -np.inf, budget * (1 + ROUNDING / 2))]
+    upper = np.where(whole > 0, 1.0, np.inf)
+    options = {"mip_rel_gap": 1.0 if any_will_do else 1e-9}
+    result = _milp(cost, constraints=rows, integrality=whole, bounds=Bounds(0, upper), options=options)
+    return None if result.x is None else np.asarray(result.x, dtype=np.float64)
+
+
+def fastest(market: Market, budget: float, *, mixed: bool = False) -> Ints | None:
+    """Machines [C, Y] that carry the largest factor within a budget, and of those the cheapest; None if the budget buys nothing."""
+    if cheapest(market, 0.0, budget=budget, mixed=mixed, any_will_do=True) is None:
+        return None
+    factors = candidates(market, budget)
+    low, high = -1, len(factors)  # factors[low] is carried, factors[high] is not
+    while high - low > 1:
+        middle = (low + high) // 2
+        if cheapest(market, float(factors[middle]), budget=budget, mixed=mixed, any_will_do=True) is None:
+            high = middle
+        else:
+            low = middle
+    return cheapest(market, float(factors[low]) if low >= 0 else 0.0, budget=budget, mixed=mixed)
+
+
+def candidates(market: Market, budget: float) -> Floats:
+    """Every factor at which some component could be the one that limits, ascending."""
+    real = np.isfinite(market.carries) & (market.carries > 0)
+    if not real.any():
+        return np.zeros(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        per_factor = np.where(market.carries > 0, market.price / market.carries, np.inf).min(axis=1)
+        highest = budget * (1 + ROUNDING) / per_factor.sum() if per_factor.sum() > 0 else np.inf  # as if tasks could be cut at will
+        tasks = np.where(real, np.minimum(highest / np.where(real, market.carries, 1.0), market.available), 0.0)
+    tasks = np.minimum(np.ceil(tasks), market.most[:, None]).astype(np.int64)
+    if tasks.sum() > MOST_CANDIDATES:
+        message = f"the budget would buy {int(tasks.max()):,} machines for one component; too many to search one by one"
+        raise Unsupported(message, resource="machines", needed=float(tasks.sum()), available=MOST_CANDIDATES, fix="use headrace")
+    return np.unique(np.concatenate([market.carries[c, y] * np.arange(1, tasks[c, y] + 1) for c, y in np.argwhere(real)]))
