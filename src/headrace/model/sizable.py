@@ -113,7 +113,9 @@ def load_of(workload: Workload, *, catalog: bool) -> Load:
         raise InvalidInput("no spout emits anything: give at least one spout a `rate` above 0")
     if not (problem.cpu_rate.any() or problem.demand[:, CPU].any()):
         raise InvalidInput("no component costs CPU per tuple, so nothing limits the rate: give a `profile`")
-    return Load(problem, workload, np.array([_most(c) for c in workload.components]), spout_rate)
+    costs_nothing = ~(problem.demand[:, [CPU]] + problem.cpu_rate).any(axis=1)
+    most = np.where(costs_nothing, 1, [_most(c) for c in workload.components])
+    return Load(problem, workload, most.astype(np.int64), spout_rate)
 
 
 def _most(component: Named) -> int:

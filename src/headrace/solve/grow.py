@@ -8,7 +8,7 @@ annealed. The factor is limited by the fullest node, and by the fullest thread.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +26,9 @@ SCALE, SOFT, TASKS = 0, 1, 2  # where `Live.sums` keeps what
 THRIFT = 2e-4  # part of the cost that one more task per node costs: of equal plans the one with fewer tasks
 HOT = (0.05, 0.01, 0.03, 0.003)  # part of the cost a step may lose, on average, at the start of each round
 SLICE_STEPS = 20_000
-POINTS = (100.0, 70.0, 50.0, 35.0, 25.0, 16.0, 10.0, 6.0, 4.0, 2.5)  # sizes of tasks to start from
+POINTS = (100.0, 70.0, 50.0, 35.0, 25.0, 16.0, 10.0, 6.0)  # sizes of tasks to start from
 STARTS = 3  # of which the best are searched from
+TILES = (6, 10, 18)  # nodes of the small clusters that are searched well and then repeated
 
 
 class Costs(NamedTuple):
@@ -66,32 +67,149 @@ def grown(
     `instance` says what else a node must hold (its CPU is not looked at); handled[C, P] is how much of each component the pools handle in
     the linear program, pool[N] the pool of each node. Ends early at a factor that is `enough`.
     """
-    terms = _terms(instance, costs)
+    rng = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567) % 2**64], np.uint64)
+    search = Search(instance, costs, handled, pool, rng, deadline, enough)
+    budget = int(np.clip(100 * instance.allowed.size, 40_000, 400_000)) if steps is None else steps
+    starts = [*dealt(search), *(rows for copies in tile_sizes(costs, pool) if (rows := tiled(search, copies, budget)) is not None)]
+    best = searched(search, starts, budget)
+    return None if best is None else (np.ascontiguousarray(best[0].T), 1.0 / best[1] if best[1] > 0 else np.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """What is searched, and what ends it."""
+
+    instance: Instance
+    costs: Costs
+    handled: Floats  # [C, P]
+    pool: Ints  # [N]
+    rng: NDArray[np.uint64]
+    deadline: Callable[[], bool] | None
+    enough: float
+
+
+def dealt(search: Search) -> list[Ints]:
+    """Rows [N, C] of tasks dealt out in several sizes, without those that leave a component out."""
+    terms = _terms(search.instance, search.costs)
     state, live = empty_state(terms), _live(terms)
-    made: list[tuple[float, int, Ints]] = []
+    made: list[Ints] = []
     for points in POINTS:
-        quota = quotas(costs, handled, pool, terms.node_type, points)
-        if made and any((quota.sum(axis=1) == rows.sum(axis=0)).all() for _, _, rows in made):
+        quota = quotas(search.costs, search.handled, search.pool, terms.node_type, points)
+        if any((quota.sum(axis=1) == rows.sum(axis=0)).all() for rows in made):
             continue
         load_state(terms, state, np.zeros_like(state.x))
-        deal(terms, state, costs, live, quota, pool, np.zeros(len(pool)))
+        deal(terms, state, search.costs, live, quota, search.pool, np.zeros(len(search.pool)))
         if (live.total > 0).all():
-            load_live(terms, state, costs, live)
-            made.append((value_of(live), len(made), state.x.copy()))
-    if not made:
+            made.append(state.x.copy())
+    return made
+
+
+def tile_sizes(costs: Costs, pool: Ints) -> list[int]:
+    """How often a small cluster, alike in its proportions, goes into the whole: a few numbers that leave little over."""
+    count = np.bincount(pool)
+    cpu = np.zeros(len(count))
+    cpu[pool] = np.where(np.isfinite(costs.cpu), costs.cpu, 1.0)
+    chosen: list[int] = []
+    for nodes in TILES:
+        wanted = len(pool) / nodes
+        tries = range(max(2, int(wanted * 0.7)), int(np.ceil(wanted * 1.4)) + 1)
+        left = {g: float((cpu * (count % g)).sum()) for g in tries if wanted >= 2}
+        if left:
+            chosen.append(min(left, key=lambda g: (left[g], abs(g - wanted))))
+    return list(dict.fromkeys(chosen))
+
+
+def tiled(search: Search, copies: int, budget: int) -> Ints | None:
+    """Rows [N, C]: the best of a small cluster, repeated; nodes left over repeat a node like them. None if the small one has no plan."""
+    instance, costs, pool = search.instance, search.costs, search.pool
+    nodes = [np.flatnonzero(pool == p) for p in range(int(pool.max()) + 1)]
+    tile = np.concatenate([here[: len(here) // copies] for here in nodes])
+    many = np.flatnonzero(costs.most >= copies)  # the others have too few tasks to be in every copy
+    if not len(tile) or not costs.by_rate[:, many].any():
         return None
+    small = Search(
+        part_of(instance, many, tile),
+        Costs(
+            np.ascontiguousarray(costs.by_rate[:, many]),
+            np.ascontiguousarray(costs.fixed[:, many]),
+            np.ascontiguousarray(costs.thread[:, many]),
+            costs.cpu[tile],
+            costs.most[many] // copies,
+        ),
+        search.handled[many] / copies,
+        pool[tile],
+        search.rng,
+        search.deadline,
+        search.enough / copies,
+    )
+    found = searched(small, dealt(small), max(20_000, budget // 4))
+    if found is None:
+        return None
+    rows = np.zeros((len(pool), len(costs.most)), dtype=np.int64)
+    at = {int(n): i for i, n in enumerate(tile)}
+    for here in nodes:
+        pattern = [at[n] for n in here[: len(here) // copies].tolist()]
+        for i, n in enumerate(here.tolist() if pattern else []):
+            rows[n, many] = found[0][pattern[i % len(pattern)]]
+    return with_the_few(search, rows, many)
+
+
+def part_of(instance: Instance, components: Ints, nodes: Ints) -> Instance:
+    """The instance with some of its components and nodes only."""
+    return replace(
+        instance,
+        count=instance.count[components],
+        demand=np.ascontiguousarray(instance.demand[:, components]),
+        node_type=instance.node_type[nodes],
+        capacity=instance.capacity[nodes],
+        allowed=instance.allowed[np.ix_(components, nodes)],
+        apart=instance.apart[components],
+        group=instance.group[components],
+        slots=instance.slots[nodes],
+        memory=instance.memory[components],
+    )
+
+
+def with_the_few(search: Search, rows: Ints, many: Ints) -> Ints | None:
+    """The rows with the components of few tasks dealt out on top, and no component beyond its most tasks; None where one has no place."""
+    costs = search.costs
+    terms = _terms(search.instance, costs)
+    state, live = empty_state(terms), _live(terms)
+    for c in many.tolist():
+        beyond = int(rows[:, c].sum() - costs.most[c])
+        for n in np.flatnonzero(rows[:, c])[::-1].tolist():
+            if beyond > 0:
+                taken = min(beyond, int(rows[n, c]))
+                rows[n, c] -= taken
+                beyond -= taken
+    quota = quotas(costs, search.handled, search.pool, terms.node_type, POINTS[0])
+    quota[many] = 0
+    load_state(terms, state, rows)
+    total = np.maximum(rows.sum(axis=0), 1)
+    deal(terms, state, costs, live, quota, search.pool, (rows * costs.by_rate[terms.node_type] / total).sum(axis=1))
+    rows = state.x.copy()
+    return rows if (rows.sum(axis=0) > 0).all() else None
+
+
+def searched(search: Search, starts: list[Ints], budget: int) -> tuple[Ints, float] | None:
+    """The best rows [N, C] found from the most promising starts, and the reciprocal of their factor; None if there is no start."""
+    costs, rng = search.costs, search.rng
+    terms = _terms(search.instance, costs)
+    state, live = empty_state(terms), _live(terms)
+    made: list[tuple[float, int, Ints]] = []
+    for rows in starts:
+        load_state(terms, state, rows)
+        load_live(terms, state, costs, live)
+        made.append((value_of(live), len(made), rows))
     made.sort(key=lambda start: start[:2])
-    budget = int(np.clip(150 * instance.allowed.size, 60_000, 600_000)) if steps is None else steps
-    rng = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567) % 2**64], np.uint64)
-    best, best_value = made[0][2].copy(), np.array([made[0][0]])
+    best: tuple[Ints, float] | None = None
     for value, _, rows in made[:STARTS]:
-        if best_value[0] * enough <= 1.0:
-            break
         own, own_value = rows.copy(), np.array([value])
-        _search(terms, state, costs, live, rng, own, own_value, budget // min(STARTS, len(made)), deadline, enough)
-        if own_value[0] < best_value[0]:
-            best, best_value = own, own_value
-    return np.ascontiguousarray(best.T), 1.0 / best_value[0] if best_value[0] > 0 else np.inf
+        if (best is None or best[1] * search.enough > 1.0) and value * search.enough > 1.0:
+            _search(terms, state, costs, live, rng, own, own_value, budget // min(STARTS, len(made)), search.deadline, search.enough)
+        if best is None or own_value[0] < best[1]:
+            best = own, float(own_value[0])
+    return best
 
 
 def _search(

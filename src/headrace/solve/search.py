@@ -7,7 +7,7 @@ best is annealed (`refine`) for a number of steps that follows from the problem'
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -30,9 +30,20 @@ if TYPE_CHECKING:
 
     from headrace.solve.instance import Floats, Instance, Ints
 
-# First and last temperature of a round, as shares of what an average refused change would cost.
-COOLING = (0.3, 0.001)
-HEATS = ((0.2, 0.06), (0.2, 0.06), (0.5, 0.02))
+
+class Heat(NamedTuple):
+    """Temperatures and prices of a round of annealing, as multiples of what an average refused change would cost."""
+
+    first: float
+    last: float
+    overload: float = 0.0  # price of overloading a node by one average task; 0: never
+    node: float = 0.0  # price of one more node where nodes come first; 0: more than all traffic
+
+
+COOLING = Heat(0.3, 0.001)
+# In turn: mild and strong heat, and rounds that pass through what is otherwise forbidden, since hard limits can cut the plans into
+# islands.
+ROUNDS = (Heat(0.2, 0.06), Heat(0.2, 0.06), Heat(0.5, 0.02), Heat(0.2, 0.06, overload=1.5, node=0.5))
 
 RECIPES = (
     Recipe(cut_weight=0.5, noise=0.0, tries=24, partial=False, manner=BY_TRAFFIC, grown=True),
@@ -167,9 +178,11 @@ def hopeless(instance: Instance) -> bool:
 
 
 def default_steps(instance: Instance) -> int:
-    """Proposals for a problem of this size: small ones well under a second, a thousand nodes about a second."""
+    """Proposals for a problem of this size: up to half a second for small ones, a second or two for a thousand nodes."""
     cells = instance.allowed.size
-    return int(np.clip(10_000 * cells, 200_000, 5_000_000)) if cells < 2_000 else 1_500_000
+    if cells < 2_000:
+        return int(np.clip(10_000 * cells, 200_000, 5_000_000))
+    return int(np.clip(2_000 * sum(instance.allowed.shape), 1_500_000, 10_000_000))
 
 
 def new_search(instance: Instance, terms: Terms, seed: int, deadline: Callable[[], bool] | None) -> Search:
@@ -214,7 +227,9 @@ def take_start(search: Search, x: Ints) -> None:
 
 def first_plans(search: Search, budget: int) -> None:
     """Build plans from nothing; go on with other recipes as long as none is feasible."""
-    plans = int(np.clip(40_000 // search.terms.allowed.size, 1, len(RECIPES)))
+    cells = search.terms.allowed.size
+    plans = int(np.clip(40_000 // cells, 1, len(RECIPES)))
+    most_tries = max(1, 5_000_000 // cells)  # annealing forgets most of a large first plan
     repair_steps = max(budget // 4, 50_000)
     for number in range(plans + RESCUES):
         if number >= plans and search.found:
@@ -222,7 +237,8 @@ def first_plans(search: Search, budget: int) -> None:
         search.load(np.zeros_like(search.state.x))
         search.bench.left[:] = search.terms.count
         rescue = number >= len(RECIPES)
-        finish(search, RECIPES[2 + number % 4 if rescue else number], repair_steps, 0.3 if rescue else 0.0)
+        recipe = RECIPES[2 + number % 4 if rescue else number]
+        finish(search, recipe._replace(tries=min(recipe.tries, most_tries)), repair_steps, 0.3 if rescue else 0.0)
 
 
 def finish(search: Search, recipe: Recipe, repair_steps: int, noise: float = 0.0) -> None:
@@ -244,13 +260,18 @@ def repair(search: Search, steps: int) -> None:
     if not search.state.over.any():
         return
     terms = search.terms
-    task = float((terms.demand.mean(axis=0) @ terms.unit).mean()) + 1e-9  # overload that an average task makes
+    task = average_task(terms)
     price = (1.0 + 10 * search.instance.total_weight) / task
     search.terms = terms._replace(node_price=0.0)
     try:
         search.steps(steps, hot=price * task, cold=price * task * 0.005, over_price=price, until_fits=True)
     finally:
         search.terms = terms
+
+
+def average_task(terms: Terms) -> float:
+    """The overload that an average task makes on a full node."""
+    return float((terms.demand.mean(axis=0) @ terms.unit).mean()) + 1e-9
 
 
 def drop_nodes(search: Search, budget: int) -> None:
@@ -282,18 +303,24 @@ def drop_nodes(search: Search, budget: int) -> None:
 def improve(search: Search, budget: int) -> None:
     """Anneal from the best plan so far: one long cooling if steps are scarce, else many short rounds.
 
-    On small problems rounds of mild and strong heat in turn beat one long cooling. Sparse task graphs want mild heat that never
-    quite ends, all-to-all streams want more of both: measured on the unsymmetric instances of the benchmarks.
+    Sparse task graphs want mild heat that never quite ends, all-to-all streams want more of both: measured on the unsymmetric
+    instances of the benchmarks.
     """
-    tally = search.run.tally
+    tally, terms = search.run.tally, search.terms
     search.load(search.run.best.copy())
     tally[SAMPLE] = tally[SAMPLED] = 0.0
     search.steps(min(20_000, budget // 10 + 1))
-    scale = tally[SAMPLE] / max(tally[SAMPLED], 1.0)
-    rounds = int(np.clip(budget // (300 * search.terms.allowed.size), 1, 30))
+    scale = tally[SAMPLE] / tally[SAMPLED] if tally[SAMPLED] else float(terms.weight.mean()) if len(terms.weight) else 1.0
+    rounds = int(np.clip(budget // (300 * terms.allowed.size), 1, 32))
     each = budget // rounds
     for number in range(rounds):
+        heat = ROUNDS[number % len(ROUNDS)] if rounds > 1 else COOLING
         search.load(search.run.best.copy())
-        hot, cold = HEATS[number % len(HEATS)] if rounds > 1 else COOLING
-        search.steps(each - each // 8, hot * scale, cold * scale)
+        if heat.node and terms.node_rank:
+            search.terms = terms._replace(node_price=heat.node * scale)
+        try:
+            search.steps(each - each // 8, heat.first * scale, heat.last * scale, heat.overload * scale / average_task(terms))
+        finally:
+            search.terms = terms
+        repair(search, each // 16)
         search.steps(each // 8)

@@ -1,0 +1,188 @@
+"""From one plan to another: which tasks move, how many megabytes that is between which nodes, and what is lost.
+
+Both plans are told in the terms of one problem, the one to come. A task of the old plan that stands nowhere there is new, or its node is gone: it starts
+without its state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.errors import InvalidInput
+from headrace.judge.traffic import traffic
+from headrace.model.arrays import Floats, Ints
+from headrace.model.problem import UNPLACED, Assignment, Problem
+from headrace.move.steps import Moves, Volumes
+
+ASSUMED_MBPS = 1000.0  # between two nodes neither of which has a bandwidth
+MEGABIT = 8.0  # in a megabyte
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carried:
+    """The running plan in the terms of the problem to come."""
+
+    plan: Assignment
+    lost: dict[str, tuple[str, ...]]  # node that is gone -> tasks that stood on it
+    added: dict[str, int]  # component -> tasks that are new
+    removed: dict[str, int]  # component -> tasks that are no more
+    notes: tuple[str, ...]
+
+
+def carried(old: Problem, plan: Assignment, new: Problem) -> Carried:
+    """The old problem's plan as a plan of the new problem, by the names of tasks and nodes; counts and nodes may differ, components may not."""
+    refuse_wrong_plan(old, plan, "old")
+    only_old = sorted(set(old.components) - set(new.components))
+    only_new = sorted(set(new.components) - set(old.components))
+    if only_old or only_new:
+        sides = [f"only the {side} one has {_some(names)}" for side, names in (("old", only_old), ("new", only_new)) if names]
+        raise InvalidInput(f"the plans are for different topologies: {'; '.join(sides)}")
+    number = {name: i for i, name in enumerate(new.nodes)}
+    node_in_new = np.array([number.get(name, UNPLACED) for name in old.nodes], dtype=np.int64)
+    column = {name: i for i, name in enumerate(old.components)}
+    node, worker = np.full(new.task_count, UNPLACED, dtype=np.int64), np.full(new.task_count, UNPLACED, dtype=np.int64)
+    lost: dict[str, list[str]] = {}
+    added: dict[str, int] = {}
+    removed: dict[str, int] = {}
+    for c, name in enumerate(new.components):
+        o = column[name]
+        before, after = int(old.tasks[o]), int(new.tasks[c])
+        if before != after:
+            (added if after > before else removed)[name] = abs(after - before)
+        common = min(before, after)
+        here = slice(int(new.first[c]), int(new.first[c]) + common)
+        there = slice(int(old.first[o]), int(old.first[o]) + common)
+        was = plan.node[there]
+        node[here] = np.where(was == UNPLACED, UNPLACED, node_in_new[was])
+        worker[here] = np.where(node[here] == UNPLACED, UNPLACED, plan.worker[there])
+        for i in np.flatnonzero((was != UNPLACED) & (node[here] == UNPLACED)).tolist():
+            lost.setdefault(old.nodes[was[i]], []).append(new.task_name(here.start + i))
+    notes = [
+        f"node {gone} no longer exists: {len(tasks)} tasks start elsewhere, their state is lost" for gone, tasks in lost.items()
+    ]
+    notes += [f"{count} new tasks of {name} start without state" for name, count in added.items()]
+    notes += [f"{count} tasks of {name} stop first; these steps do not carry their state" for name, count in removed.items()]
+    return Carried(Assignment(node, worker), {gone: tuple(tasks) for gone, tasks in lost.items()}, added, removed, tuple(notes))
+
+
+def refuse_wrong_plan(problem: Problem, plan: Assignment, which: str) -> None:
+    """A plan that cannot be this problem's: other tasks, unknown nodes, tasks of which only some are placed."""
+    if plan.node.shape != (problem.task_count,) or plan.worker.shape != (problem.task_count,):
+        raise InvalidInput(
+            f"the {which} plan is for another topology: it places {len(plan.node)} tasks, there are {problem.task_count}"
+        )
+    wrong = np.flatnonzero((plan.node < UNPLACED) | (plan.node >= len(problem.nodes)))
+    if len(wrong):
+        t = int(wrong[0])
+        raise InvalidInput(
+            f"the {which} plan puts {problem.task_name(t)} on node number {plan.node[t]}; there are {len(problem.nodes)} nodes"
+        )
+    if ((plan.node != UNPLACED) & (plan.worker < 0)).any():
+        raise InvalidInput(f"the {which} plan gives a task a worker below 0")
+    state = np.flatnonzero(~(problem.state_mb >= 0))
+    if len(state):
+        c = int(state[0])
+        raise InvalidInput(f"component {problem.components[c]}: state_mb is {problem.state_mb[c]:g}; it must be 0 or more")
+
+
+def task_state_mb(problem: Problem) -> Floats:
+    """Megabytes that move with each task, [T]."""
+    return problem.state_mb[problem.component_of]
+
+
+def moving(old: Assignment, new: Assignment) -> Ints:
+    """Tasks that run in both plans, on another node."""
+    return np.flatnonzero((old.node != UNPLACED) & (new.node != UNPLACED) & (old.node != new.node))
+
+
+def volumes_between(problem: Problem, old: Assignment, new: Assignment, *, assumed_mbps: float = ASSUMED_MBPS) -> Volumes:
+    """Megabytes from node to node, and the seconds they take: megabits over the smaller of the two bandwidths."""
+    refuse_wrong_plan(problem, old, "old")
+    refuse_wrong_plan(problem, new, "new")
+    tasks = moving(old, new)
+    n = len(problem.nodes)
+    units = np.zeros((n, n))
+    np.add.at(units, (old.node[tasks], new.node[tasks]), task_state_mb(problem)[tasks])
+    seconds, notes = transfer_seconds(problem, units, assumed_mbps)
+    return Volumes(problem.nodes, problem.nodes, units, seconds, notes=(*notes, *_without_state(problem, old, new)))
+
+
+def transfer_seconds(problem: Problem, units: Floats, assumed_mbps: float = ASSUMED_MBPS) -> tuple[Floats, tuple[str, ...]]:
+    """Seconds for megabytes from node to node, [N, N], and what was assumed."""
+    speed = np.minimum.outer(problem.bandwidth_mbps, problem.bandwidth_mbps)
+    stuck = np.argwhere((units > 0) & ~(speed > 0))
+    if len(stuck):
+        i, j = stuck[0].tolist()
+        slow = i if not problem.bandwidth_mbps[i] > 0 else j
+        raise InvalidInput(
+            f"node {problem.nodes[slow]} has no bandwidth, and {units[i, j]:g} MB must go from {problem.nodes[i]} to {problem.nodes[j]}",
+            resource="bandwidth_mbps", needed=float(units[i, j]), available=0.0, fix=f"give node {problem.nodes[slow]} a bandwidth_mbps above 0",
+        )  # fmt: skip
+    unknown = np.isinf(speed)
+    notes = ()
+    if (unknown & (units > 0)).any():
+        if not assumed_mbps > 0:
+            raise InvalidInput(f"the assumed bandwidth is {assumed_mbps:g} Mbit/s; it must be above 0")
+        notes = (f"{assumed_mbps:g} Mbit/s assumed between nodes neither of which has a bandwidth_mbps",)
+    speed = np.where(unknown, assumed_mbps, np.where(speed > 0, speed, np.inf))
+    return units * MEGABIT / speed, notes
+
+
+def _without_state(problem: Problem, old: Assignment, new: Assignment) -> tuple[str, ...]:
+    fresh = np.flatnonzero((old.node == UNPLACED) & (new.node != UNPLACED))
+    lost_mb = float(task_state_mb(problem)[fresh].sum())
+    return (f"{len(fresh)} tasks start without their state ({lost_mb:g} MB)",) if len(fresh) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What is in place after a step: its tasks have all their state at their new node."""
+
+    tasks: tuple[str, ...]
+    mb: float  # transferred in the step
+    gain: float  # tuples/s less between nodes than before the step
+    inter_node_traffic: float  # after it
+
+
+def arrivals(problem: Problem, old: Assignment, new: Assignment, moves: Moves) -> tuple[Arrival, ...]:
+    """What every step of a move between plans gains; tasks without state arrive with the first step.
+
+    Between two nodes, tasks are sent in their order. Empty if a task of the old plan stands nowhere: traffic of half a topology is no figure.
+    """
+    if ((old.node == UNPLACED) != (new.node == UNPLACED)).any():
+        return ()
+    number = {name: i for i, name in enumerate(problem.nodes)}
+    n, mb = len(problem.nodes), task_state_mb(problem)
+    waiting: dict[int, list[tuple[float, int]]] = {}  # pair -> (megabytes after which it is there, task)
+    so_far = np.zeros(n * n)
+    for t in moving(old, new).tolist():
+        pair = int(old.node[t] * n + new.node[t])
+        so_far[pair] += mb[t]
+        waiting.setdefault(pair, []).append((float(so_far[pair]), t))
+    node, worker = old.node.copy(), old.worker.copy()
+    here = node == new.node
+    worker[here] = new.worker[here]
+    before = traffic(problem, old).inter_node
+    sent = np.zeros(n * n)
+    found: list[Arrival] = []
+    for step in moves.steps:
+        for transfer in step.transfers:
+            sent[number[str(transfer.source)] * n + number[str(transfer.target)]] += transfer.units
+        touched = list(waiting) if not found else {number[str(t.source)] * n + number[str(t.target)] for t in step.transfers}
+        there: list[int] = []
+        for pair in touched:
+            queue = waiting.get(pair, [])
+            while queue and queue[0][0] <= sent[pair] * (1 + 1e-9):
+                there.append(queue.pop(0)[1])
+        node[there], worker[there] = new.node[there], new.worker[there]
+        after = traffic(problem, Assignment(node, worker)).inter_node if there else before
+        names = tuple(problem.task_name(t) for t in sorted(there))
+        found.append(Arrival(names, sum(t.units for t in step.transfers), before - after, after))
+        before = after
+    return tuple(found)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
