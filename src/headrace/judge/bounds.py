@@ -13,7 +13,7 @@ import numpy as np
 from headrace.model.problem import CPU, Problem
 
 EXACT_TASKS, EXACT_NODES = 40, 12  # up to here the optimum itself is tried for
-EXACT_STEPS = 40
+EXACT_STEPS = 6
 SEARCH_STEPS = 20_000  # for a first plan that lets the proof cut
 
 

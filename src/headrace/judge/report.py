@@ -62,8 +62,10 @@ class Report:
         return fields
 
 
-def judge(problem: Problem, assignment: Assignment, *, objective: str = "traffic", stopped: str = "done") -> Report:
-    """Judge a plan, trusting nothing its scheduler says."""
+def judge(
+    problem: Problem, assignment: Assignment, *, objective: str = "traffic", stopped: str = "done", bounded: bool = True
+) -> Report:
+    """Judge a plan, trusting nothing its scheduler says; without `bounded`, how good any plan could be is not asked."""
     workers = Workers.of(assignment)
     sent = traffic(problem, assignment, workers)
     used = use(problem, assignment, workers, sent)
@@ -81,7 +83,8 @@ def judge(problem: Problem, assignment: Assignment, *, objective: str = "traffic
         "balance": _balance(problem, used),
     }
     feasible = not broken and not assignment.refused
-    limit = bound(problem, FIGURES[objective])
+    figure = FIGURES[objective]
+    limit = bound(problem, figure) if bounded else Bound(figure, None, False, "not asked")
     return Report(
         feasible=feasible,
         violations=tuple(broken),
@@ -101,7 +104,7 @@ def judge(problem: Problem, assignment: Assignment, *, objective: str = "traffic
         cost=_cost(problem, used),
         bottleneck=batch.bottleneck if objective == "batch" else rate.bottleneck,
         bound=limit,
-        gap=gap(figures[FIGURES[objective]], limit.value) if feasible else None,
+        gap=gap(figures[figure], limit.value) if feasible else None,
         stopped=stopped,
         nodes=_node_table(problem, sent, used),
         unplaced={name: error.fields() for name, error in assignment.refused.items()},

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from headrace.errors import InvalidInput, Unsupported
-from headrace.model.arrays import Floats, Ints
+from headrace.model.arrays import Floats, Ints, totals
 from headrace.move.steps import Moves, Volumes, steps_of
 
 MOST_CUTS = 10_000_000
@@ -149,7 +150,7 @@ def superclasses(blocks: Blocks) -> tuple[Superclass, ...]:
     found: list[Superclass] = []
     for offset in range(0, t, blocks.stride):
         cuts = [0, *range(t - offset, s, t), s]
-        chain = tuple(((-offset + i * t) % g, b - a) for i, (a, b) in enumerate(zip(cuts, cuts[1:], strict=False)))
+        chain = tuple(((-offset + i * t) % g, b - a) for i, (a, b) in enumerate(pairwise(cuts)))
         found.append(Superclass(-offset % g, offset, chain))
     return tuple(found)
 
@@ -173,4 +174,4 @@ def stepped(blocks: Blocks, parts: Segments, step: Ints) -> Moves:
 
 
 def _per_step(step: Ints, line: Ints, units: Ints, steps: int, lines: int) -> Floats:
-    return np.bincount(step * lines + line, units, steps * lines).reshape(steps, lines)
+    return totals(step * lines + line, units.astype(np.float64), steps * lines).reshape(steps, lines)

@@ -102,32 +102,34 @@ def volumes_between(problem: Problem, old: Assignment, new: Assignment, *, assum
     refuse_wrong_plan(problem, old, "old")
     refuse_wrong_plan(problem, new, "new")
     tasks = moving(old, new)
-    n = len(problem.nodes)
-    units = np.zeros((n, n))
+    units = np.zeros((len(problem.nodes), len(problem.nodes)))
     np.add.at(units, (old.node[tasks], new.node[tasks]), task_state_mb(problem)[tasks])
-    seconds, notes = transfer_seconds(problem, units, assumed_mbps)
+    source, target = np.nonzero(units)
+    seconds = np.zeros_like(units)
+    seconds[source, target], notes = transfer_seconds(problem, source, target, units[source, target], assumed_mbps)
     return Volumes(problem.nodes, problem.nodes, units, seconds, notes=(*notes, *_without_state(problem, old, new)))
 
 
-def transfer_seconds(problem: Problem, units: Floats, assumed_mbps: float = ASSUMED_MBPS) -> tuple[Floats, tuple[str, ...]]:
-    """Seconds for megabytes from node to node, [N, N], and what was assumed."""
-    speed = np.minimum.outer(problem.bandwidth_mbps, problem.bandwidth_mbps)
-    stuck = np.argwhere((units > 0) & ~(speed > 0))
-    if len(stuck):
-        i, j = stuck[0].tolist()
-        slow = i if not problem.bandwidth_mbps[i] > 0 else j
+def transfer_seconds(
+    problem: Problem, source: Ints, target: Ints, mb: Floats, assumed_mbps: float = ASSUMED_MBPS
+) -> tuple[Floats, tuple[str, ...]]:
+    """Seconds that each of some transfers takes alone, [transfers], and what was assumed."""
+    speed = np.minimum(problem.bandwidth_mbps[source], problem.bandwidth_mbps[target])
+    for k in np.flatnonzero((mb > 0) & ~(speed > 0))[:1].tolist():
+        a, b = int(source[k]), int(target[k])
+        slow, names = (a if not problem.bandwidth_mbps[a] > 0 else b), problem.nodes
         raise InvalidInput(
-            f"node {problem.nodes[slow]} has no bandwidth, and {units[i, j]:g} MB must go from {problem.nodes[i]} to {problem.nodes[j]}",
-            resource="bandwidth_mbps", needed=float(units[i, j]), available=0.0, fix=f"give node {problem.nodes[slow]} a bandwidth_mbps above 0",
+            f"node {names[slow]} has no bandwidth, and {mb[k]:g} MB must go from {names[a]} to {names[b]}",
+            resource="bandwidth_mbps", needed=float(mb[k]), available=0.0, fix=f"give node {names[slow]} a bandwidth_mbps above 0",
         )  # fmt: skip
     unknown = np.isinf(speed)
     notes = ()
-    if (unknown & (units > 0)).any():
+    if (unknown & (mb > 0)).any():
         if not assumed_mbps > 0:
             raise InvalidInput(f"the assumed bandwidth is {assumed_mbps:g} Mbit/s; it must be above 0")
         notes = (f"{assumed_mbps:g} Mbit/s assumed between nodes neither of which has a bandwidth_mbps",)
     speed = np.where(unknown, assumed_mbps, np.where(speed > 0, speed, np.inf))
-    return units * MEGABIT / speed, notes
+    return mb * MEGABIT / speed, notes
 
 
 def _without_state(problem: Problem, old: Assignment, new: Assignment) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ GRID = 24  # counts of a class at which its sum is evaluated
 class Relaxation(NamedTuple):
     """The arrays of one instance: C classes, J node classes, and every pair of classes twice (D directed pairs)."""
 
-    count: Ints  # [C]
+    wanted: Ints  # [C]        tasks to place
     nodes: Ints  # [J]
     most: Ints  # [J, C]
     size: Floats  # [J, C]
@@ -98,7 +98,7 @@ def _relaxation(q: Quotient) -> Relaxation:
     inside[q.edge_a[own]] = q.edge_weight[own]
     measured = [sizes(q, j) for j in range(len(q.nodes))]
     return Relaxation(
-        count=q.count,
+        wanted=q.count,
         nodes=q.nodes,
         most=q.most,
         size=np.array([size for size, _ in measured]),
@@ -125,7 +125,7 @@ def _least_upper_bound(r: Relaxation, total: float, budget: Budget) -> float:
         price=0.9 * _half_of_incident(r),  # all of it would let no node gain anything: the trivial bound
         split=np.tile(r.weight / 2, (node_classes, 1)),
         order=np.tile(np.arange(pairs), (node_classes, 1)),
-        used=np.zeros(len(r.count)),
+        used=np.zeros(len(r.wanted)),
         counted=np.zeros((node_classes, pairs)),
     )
     best, best_price, best_split = np.inf, point.price.copy(), point.split.copy()
@@ -148,13 +148,13 @@ def _least_upper_bound(r: Relaxation, total: float, budget: Budget) -> float:
 
 
 def _half_of_incident(r: Relaxation) -> Floats:
-    pairs = np.add.reduceat(np.append(r.weight * r.count[r.other], 0.0), r.first[:-1]) * (np.diff(r.first) > 0)
-    return (pairs + r.inside * np.maximum(r.count - 1, 0)) / 2
+    pairs = np.add.reduceat(np.append(r.weight * r.wanted[r.other], 0.0), r.first[:-1]) * (np.diff(r.first) > 0)
+    return (pairs + r.inside * np.maximum(r.wanted - 1, 0)) / 2
 
 
 def step(r: Relaxation, point: Point, hoped: float) -> None:
     """Move prices and split against their subgradients, so far that the bound could fall by `hoped`."""
-    excess = r.count - point.used
+    excess = r.wanted - point.used
     norm = float(excess @ excess)
     if norm > 0:
         point.price[:] -= 0.5 * hoped / norm * excess
@@ -168,7 +168,7 @@ def step(r: Relaxation, point: Point, hoped: float) -> None:
 @compiled
 def evaluate(r: Relaxation, point: Point) -> float:
     """Upper bound on the traffic kept at these prices; leaves behind what the nodes choose."""
-    classes, node_classes = len(r.count), len(r.nodes)
+    classes, node_classes = len(r.wanted), len(r.nodes)
     most_segments = classes * (GRID + 1)
     slope, tasks, of_class = np.empty(most_segments), np.empty(most_segments), np.empty(most_segments, np.int64)
     grid_y, grid_f = np.empty(GRID + 2), np.empty(GRID + 2)
@@ -176,7 +176,7 @@ def evaluate(r: Relaxation, point: Point) -> float:
     point.used[:] = 0.0
     total = 0.0
     for c in range(classes):
-        total += point.price[c] * r.count[c]
+        total += point.price[c] * r.wanted[c]
     for j in range(node_classes):
         size, room = r.size[j], r.room[j]
         segments = 0

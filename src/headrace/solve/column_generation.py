@@ -29,10 +29,10 @@ _linprog = cast(Callable[..., Any], linprog)  # the stub knows no sparse matrice
 
 Placed = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds something
 
-SMOOTHING = 0.8  # weight of the best prices known against those of the last master program
+SMOOTHING = 0.4  # weight of the best prices known against those of the last master program
 CONVERGED = 2e-4  # of all traffic: the first slack is far more
 SEARCH_NODES = 500_000  # of a knapsack search per step
-QUICK_NODES = 30_000  # of a search that only looks whether some pattern pays
+QUICK_NODES = 20_000  # of a search that only looks whether some pattern pays
 BEST_FOUND = 32  # patterns that a search for the best hands over
 COLUMNS_KEPT = 3_000  # in the master program; beyond, the worst leave
 COLUMN_LIMIT = 200_000  # of an enumeration: an integer program over more is hopeless

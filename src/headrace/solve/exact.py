@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headrace.solve.bound import crossing_bound
 from headrace.solve.column_generation import Kept, Placed, most_kept
 from headrace.solve.instance import Instance, Ints
 from headrace.solve.integer_program import Budget, common_unit, maximise
 from headrace.solve.patterns import node_patterns, piece_model
 from headrace.solve.symmetry import Quotient, counts_of, patterns_of, quotient
+
+PIECE_ATTEMPTS = 3  # at the program over pieces, each with more nodes, before column generation has its turn
+MOST_CLASSES = 400  # above, no proof is in reach, and the bound for large instances is all there is
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +25,7 @@ class Proof:
     x: Ints | None  # [C, N]  best counts found
     bound: float  # no plan has less crossing traffic; inf if there is no plan at all
     proven: bool  # x is optimal
-    kind: str  # exact | column-generation | trivial
+    kind: str  # exact | column-generation | lagrangian | trivial
     stopped: str  # done | steps | seconds
     infeasible: bool  # proven that no x fits
 
@@ -34,28 +38,40 @@ def least_crossing(
     `start` is a plan that fits. A step is one round of column generation, half a million nodes of a knapsack search, or one
     attempt at an integer program.
     """
+    if start is not None and instance.crossing(start) <= 1e-12 * max(instance.total_weight, 1.0):
+        return Proof(start.copy(), 0.0, True, "exact", "done", False)  # nothing crosses: nothing to prove
     q = quotient(instance)
     if not q.most.any(axis=0).all():
         return Proof(None, np.inf, False, "exact", "done", True)  # some task fits on no node, not even alone
     if not len(q.count):
         return Proof(np.zeros(instance.allowed.shape, dtype=np.int64), 0.0, True, "exact", "done", False)
     budget = Budget(steps, deadline)
-    known = None if start is None else patterns_of(instance, q, start)
-    unit = common_unit(q.edge_weight)
-    kept = _by_pieces(q, known, budget, unit)
-    if kept is None or not kept.done:
-        further = most_kept(q, known if kept is None else kept.placed, budget, unit=unit)
-        kept = Kept(further.placed, min(further.upper, np.inf if kept is None else kept.upper), further.done)
-    total = instance.total_weight
-    if kept.done and kept.placed is None:
+    kept = Kept(None, np.inf, False)
+    if len(q.count) <= MOST_CLASSES:
+        kept = _most_kept(q, None if start is None else patterns_of(q, start), budget)
+    if kept.done and kept.placed is None and start is None:
         return Proof(None, np.inf, False, "exact", "done", True)
     x = None if kept.placed is None else counts_of(instance, q, kept.placed)
     if start is not None and (x is None or instance.crossing(start) <= instance.crossing(x)):
         x = start.copy()
     if kept.done and x is not None:
         return Proof(x, instance.crossing(x), True, "exact", "done", False)
-    bound = max(0.0, total - kept.upper)
-    return Proof(x, bound, False, "column-generation" if bound > 0.0 else "trivial", budget.stopped, False)
+    bound, kind = crossing_bound(instance, deadline=deadline)
+    if instance.total_weight - kept.upper > bound:
+        bound, kind = instance.total_weight - kept.upper, "column-generation"
+    return Proof(x, bound, False, kind, "steps" if budget.stopped == "done" else budget.stopped, False)
+
+
+def _most_kept(q: Quotient, known: Placed | None, budget: Budget) -> Kept:
+    """The pieces decide where there are few of them; column generation where there are many, or where they cannot decide."""
+    unit = common_unit(q.edge_weight)
+    by_pieces = _by_pieces(q, known, budget, unit)
+    if by_pieces is None:
+        return most_kept(q, known, budget, unit=unit)
+    if by_pieces.done or budget.spent():
+        return by_pieces
+    further = most_kept(q, by_pieces.placed, budget, unit=unit)
+    return Kept(further.placed, min(further.upper, by_pieces.upper), further.done)
 
 
 def _by_pieces(q: Quotient, known: Placed | None, budget: Budget, unit: float | None) -> Kept | None:
@@ -63,6 +79,7 @@ def _by_pieces(q: Quotient, known: Placed | None, budget: Budget, unit: float | 
     model = piece_model(q)
     if model is None:
         return None
-    outcome = maximise(model.program, budget, unit=unit or max(float(q.edge_weight.max(initial=0.0)), 1e-30))
+    part = budget.part(PIECE_ATTEMPTS)
+    outcome = maximise(model.program, part, unit=unit or max(float(q.edge_weight.max(initial=0.0)), 1e-30))
     placed = known if outcome.solution is None else node_patterns(model, outcome.solution)
     return Kept(placed, outcome.bound, outcome.done)

@@ -13,8 +13,10 @@ from headrace.model.sizable import THREAD, Load
 from headrace.solve.classes import Classes, classes_of
 from headrace.solve.grow import Costs, grown
 from headrace.solve.rate_lp import Fluid, Pools, most_rate
-from headrace.solve.search import least_crossing_search
+from headrace.solve.search import polish
 from headrace.solve.speed import costs_of, fast_counts, sustained
+
+POLISH_STEPS = 300_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +113,7 @@ def connected(
     full = demand.copy()
     full[:, :, CPU] = rate * (1 - 1e-9) * costs.grows + costs.fixed
     crowded = replace(classes.instance, demand=full)
-    found = least_crossing_search(crowded, starts=[x], steps=steps, deadline=deadline, seed=seed)
+    found = polish(crowded, x, steps=POLISH_STEPS if steps is None else steps, seed=seed)
     if found is not None and sustained(problem, free, found.x) >= rate * (1 - 1e-9):
         x = found.x
     return classes, x

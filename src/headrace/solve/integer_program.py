@@ -39,6 +39,13 @@ class Budget:
         if self.steps is not None:
             self.steps -= 1
 
+    def part(self, steps: int) -> Budget:
+        """A budget of at most so many steps, taken from this one."""
+        if self.steps is not None:
+            steps = min(steps, self.steps)
+            self.steps -= steps
+        return Budget(steps, self.deadline)
+
     @property
     def endless(self) -> bool:
         return self.steps is None and self.deadline is None

@@ -389,7 +389,10 @@ def count_pairs(
 
 @compiled
 def grow(node: Node, price: Floats, found: Ints, worth_found: Floats) -> None:
-    """Good patterns by greed and exchange: found[c], worth worth_found[c], grown from one task of class c (-inf if none fits)."""
+    """Good patterns by greed and exchange: found[c], worth worth_found[c], grown from one task of class c (-inf if none fits).
+
+    The node is filled even where a task costs more than it brings, for its neighbours may come after it; exchange sorts that out.
+    """
     classes = len(price)
     weight, size = node.weight, node.size
     for seed in range(classes):

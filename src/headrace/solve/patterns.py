@@ -33,15 +33,17 @@ class PieceModel:
     fill_shapes: Ints  # [F, S]  pieces of each shape that the fill has room for
 
 
-def piece_model(q: Quotient, *, piece_limit: int = 4_000, fill_limit: int = 4_000) -> PieceModel | None:
-    """The program for an instance, or None where it would have more pieces or fills than the limits."""
+def piece_model(q: Quotient, *, piece_limit: int = 4_000, shape_limit: int = 60, fill_limit: int = 4_000) -> PieceModel | None:
+    """The program for an instance, or None where it would have more pieces, shapes or fills than the limits."""
     kind = _kinds(q)
     room = _Room(q, kind)
-    pieces = _connected_pieces(q, room, kind, piece_limit)
+    pieces = _connected_pieces(q, room, piece_limit)
     if pieces is None:
         return None
     shapes_of_pieces = [room.shape(piece) for piece in pieces]
     shapes = sorted(set(shapes_of_pieces))
+    if len(shapes) > shape_limit:
+        return None
     fills = [(j, fill) for j in range(len(q.nodes)) for fill in _maximal_fills(room, j, shapes, fill_limit) or [None]]
     if len(fills) > fill_limit or any(fill is None for _, fill in fills):
         return None
@@ -109,7 +111,8 @@ class _Room:
         self.kinds = int(kind.max()) + 1 if len(kind) else 0
         self.kind = kind.tolist()
         self.example = np.array([self.kind.index(k) for k in range(self.kinds)], dtype=np.int64)
-        self.most = np.where(q.most > 0, np.where(q.apart[None, :], 1, np.iinfo(np.int64).max), 0)[:, self.example]
+        there_are = np.bincount(kind, q.count, self.kinds).astype(np.int64)[kind]
+        self.most = np.where(q.most > 0, np.where(q.apart[None, :], 1, there_are[None, :]), 0)[:, self.example]
         self.known: dict[tuple[int, Shape], bool] = {}
 
     def shape(self, piece: tuple[int, ...]) -> Shape:
@@ -136,7 +139,7 @@ class _Room:
         )
 
 
-def _connected_pieces(q: Quotient, room: _Room, kind: Ints, limit: int) -> list[tuple[int, ...]] | None:
+def _connected_pieces(q: Quotient, room: _Room, limit: int) -> list[tuple[int, ...]] | None:
     """Every connected set of tasks that fits on some node, as counts per class; None if there are more than `limit`.
 
     Each connected set has a member without which it is still connected, so growing by one task at a time reaches all.

@@ -181,7 +181,7 @@ def default_steps(instance: Instance) -> int:
     """Proposals for a problem of this size: up to half a second for small ones, a second or two for a thousand nodes."""
     cells = instance.allowed.size
     if cells < 2_000:
-        return int(np.clip(10_000 * cells, 200_000, 5_000_000))
+        return int(np.clip(15_000 * cells, 200_000, 6_000_000))
     return int(np.clip(2_000 * sum(instance.allowed.shape), 1_500_000, 10_000_000))
 
 

@@ -82,7 +82,7 @@ def quotient(instance: Instance) -> Quotient:
     )
 
 
-def patterns_of(instance: Instance, q: Quotient, x: Ints) -> list[tuple[int, Ints]]:
+def patterns_of(q: Quotient, x: Ints) -> list[tuple[int, Ints]]:
     """(node class, pattern) of every node under the counts x[C, N] of the instance."""
     merged = np.array([x[members].sum(axis=0) for members in q.task_members], dtype=np.int64).reshape(-1, x.shape[1])
     return [(j, merged[:, node]) for j, nodes in enumerate(q.node_members) for node in nodes]
