@@ -40,7 +40,6 @@ CASES = (
     Case(10_000, 100, 1_000),
     Case(10_000, 100, 300),
     Case(10_000, 100, 40),
-    Case(100_000, 1_000, 10_000),
     Case(100_000, 1_000, 3_000),
     Case(100_000, 1_000, 400),
 )
@@ -101,7 +100,7 @@ def task_graph(instance: Instance) -> TaskGraph:
             break
         joined += 1
     owner = np.repeat(np.arange(len(vertices)), vertices)
-    start = np.concatenate([[0], np.cumsum(vertices)])
+    start: list[int] = [0, *np.cumsum(vertices).tolist()]
     # Tasks of a component are spread evenly over its vertices.
     tasks = np.concatenate([np.diff(np.arange(v + 1) * c // v) for c, v in zip(instance.count, vertices, strict=True)])
     sources: list[Ints] = []
@@ -129,8 +128,7 @@ def metis(instance: Instance, graph: TaskGraph, nodes: Ints) -> tuple[Ints, floa
     before = time.perf_counter()
     partition = pymetis.part_graph(
         len(nodes),
-        xadj=graph.first.astype(np.int32),
-        adjncy=graph.neighbour.astype(np.int32),
+        pymetis.CSRAdjacency(graph.first.astype(np.int32), graph.neighbour.astype(np.int32)),
         vweights=load.astype(np.int32),
         eweights=graph.weight.astype(np.int32),
         tpwgts=share.tolist(),

@@ -66,8 +66,7 @@ def test_place_prints_the_contracts_object() -> None:
 
 def test_same_inputs_and_seed_give_the_same_bytes() -> None:
     first, second = (json.loads(done("place", QUICKSTART, "--json", "--seed", "3")) for _ in range(2))
-    first.pop("seconds"), second.pop("seconds")
-    assert json.dumps(first) == json.dumps(second)
+    assert json.dumps({**first, "seconds": 0}) == json.dumps({**second, "seconds": 0})
 
 
 def test_a_plan_file_stands_alone_and_is_judged_as_when_it_was_made(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_the_headline_says_what_the_best_plan_means() -> None:
     words = "".join(parser.visible)
     assert "tight keeps 100 % of the traffic inside nodes and uses 1 of 3 nodes" in words
     assert "sustains 1.11× the given rates; bottleneck node n1: cpu" in words
-    assert "No plan can do better in traffic between nodes (trivial bound)." in words
+    assert "No plan can do better in traffic between nodes (exact bound)." in words
 
 
 def test_the_best_plan_shows_without_script_and_the_others_are_hidden() -> None:

@@ -132,11 +132,9 @@ def test_tasks_that_need_not_move_stay() -> None:
 
 
 def test_a_worker_never_holds_more_than_its_heap() -> None:
-    content = {**CHAIN, "cluster": {"nodes": {"n1": {"cpu": 800, "slots": 3}}}}
-    content["topology"] = {**CHAIN["topology"], "worker_max_heap_mb": 300}
-    for component in content["topology"]["components"].values():
-        component["memory_mb"] = 100
-    problem = problem_of(content)
+    components = {name: {**spec, "memory_mb": 100} for name, spec in CHAIN["topology"]["components"].items()}
+    topology = {**CHAIN["topology"], "worker_max_heap_mb": 300, "components": components}
+    problem = problem_of({"topology": topology, "cluster": {"nodes": {"n1": {"cpu": 800, "slots": 3}}}})
     plan = headrace(problem)
     assert np.bincount(plan.worker).max() <= 3
     assert judge(problem, plan, bounded=False).feasible
@@ -173,13 +171,8 @@ def test_an_impossible_topology_does_not_stop_the_others() -> None:
 
 
 def test_bandwidth_is_kept_where_it_can_be() -> None:
-    # Least traffic puts the two talkative pairs with one node each; but then c's 800 Mbit/s must pass between nodes of 100 Mbit/s.
-    content: dict[str, Any] = {
-        "tasks": {"a": {"cpu": 60}, "b": {"cpu": 60}, "c": {"cpu": 40}, "d": {"cpu": 40}},
-        "topology": {"name": "t"},
-        "cluster": {"nodes": {"n{1..2}": {"cpu": 100, "bandwidth_mbps": 100}}},
-    }
-    del content["tasks"]
+    # Least traffic keeps a with c, and lets the 720 Mbit/s of b cross between nodes of 100 Mbit/s.
+    content: dict[str, Any] = {"cluster": {"nodes": {"n{1..2}": {"cpu": 100, "bandwidth_mbps": 100}}}}
     content["topology"] = {
         "name": "t",
         "components": {

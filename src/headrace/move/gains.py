@@ -1,6 +1,8 @@
-"""What moving a single task gains: tuples/s less between nodes, kept up to date while tasks move."""
+"""What moving a single task to its place gains: tuples/s less between nodes, kept up to date while tasks move."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,61 +10,97 @@ from headrace.model.arrays import Floats, Ints, totals
 from headrace.model.problem import UNPLACED, Assignment, Problem
 
 
-class Gains:
-    """Traffic per stream and node. Local-or-shuffle counts as shuffle here, for the order only: reported figures are the judge's."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Link:
+    """A stream as one of its ends sees it: a task exchanges mine[its position] x theirs with the tasks of the other end."""
 
-    def __init__(self, problem: Problem, plan: Assignment) -> None:
-        self.problem, self.node = problem, plan.node.copy()
-        n, placed = len(problem.nodes), plan.node != UNPLACED
-        self.emits: list[Floats] = []  # per stream, [tasks of source]
-        self.gets: list[Floats] = []  # per stream, [tasks of target]
-        self.out: list[Floats] = []  # per stream, [N]
-        self.into: list[Floats] = []  # per stream, [N]
+    mine: Floats  # [tasks of this end]
+    others: slice
+    theirs: Floats  # [tasks of the other end] tuples/s
+
+
+class Gains:
+    """Traffic of every task with the node it stands on and with the node it is to go to.
+
+    Local-or-shuffle counts as shuffle here, for the order only: reported figures are the judge's.
+    """
+
+    def __init__(self, problem: Problem, plan: Assignment, target: Ints) -> None:
+        self.first, self.component = problem.first, problem.component_of
+        self.node, self.target = plan.node.copy(), target
+        self.links: list[list[Link]] = [[] for _ in problem.components]
         for s in problem.streams:
             a, b = problem.tasks_of(s.source), problem.tasks_of(s.target)
-            self.emits.append(s.tuples_per_s * problem.share[a])
-            self.gets.append(s.received(b.stop - b.start))
-            self.out.append(totals(self.node[a][placed[a]], self.emits[-1][placed[a]], n))
-            self.into.append(totals(self.node[b][placed[b]], self.gets[-1][placed[b]], n))
+            gets = s.received(b.stop - b.start)
+            self.links[s.source].append(Link(problem.share[a], b, s.tuples_per_s * gets))
+            self.links[s.target].append(Link(gets, a, s.tuples_per_s * problem.share[a]))
         pairs = problem.pairs
-        other = pairs.source != pairs.target
-        self.one = np.concatenate([pairs.source[other], pairs.target[other]])
-        self.two = np.concatenate([pairs.target[other], pairs.source[other]])
-        self.rate = np.concatenate([pairs.tuples_per_s[other]] * 2)
+        apart = pairs.source != pairs.target
+        one, two = pairs.source[apart], pairs.target[apart]
+        one, two = np.concatenate([one, two]), np.concatenate([two, one])
+        key, where = np.unique(one * problem.task_count + two, return_inverse=True)
+        self.other, self.rate = key % problem.task_count, totals(where, np.tile(pairs.tuples_per_s[apart], 2), len(key))
+        self.start = np.searchsorted(key, np.arange(problem.task_count + 1) * problem.task_count)
+        self.here, self.there = self._with_all(self.node), self._with_all(target)  # [T]
+
+    def _with_all(self, node: Ints) -> Floats:
+        """Tuples/s, both ways, of every task with the others on the node given for it, [T]."""
+        total = np.zeros(len(node))
+        known, most = node != UNPLACED, int(max(self.node.max(initial=0), node.max(initial=0))) + 1
+        for c, links in enumerate(self.links):
+            tasks = slice(int(self.first[c]), int(self.first[c + 1]))
+            for link in links:
+                now = self.node[link.others]
+                on_node = totals(now[now != UNPLACED], link.theirs[now != UNPLACED], most)
+                total[tasks] += np.where(known[tasks], link.mine * on_node[node[tasks]], 0.0)
+                if link.others == tasks:  # a task is not its own neighbour
+                    total[tasks] -= np.where(known[tasks] & (node[tasks] == now), link.mine * link.theirs, 0.0)
+        one = np.repeat(np.arange(len(node)), np.diff(self.start))
+        together = known[one] & (node[one] == self.node[self.other])
+        return total + totals(one[together], self.rate[together], len(node))
+
+    def _with(self, task: int, node: int) -> float:
+        """Tuples/s, both ways, of a task with the others on a node."""
+        if node == UNPLACED:
+            return 0.0
+        at, total = task - int(self.first[self.component[task]]), 0.0
+        for link in self.links[self.component[task]]:
+            there = self.node[link.others] == node
+            if link.others.start <= task < link.others.stop:
+                there[task - link.others.start] = False
+            total += float(link.mine[at] * link.theirs[there].sum())
+        span = slice(int(self.start[task]), int(self.start[task + 1]))
+        return total + float(self.rate[span][self.node[self.other[span]] == node].sum())
 
     def move(self, task: int, node: int) -> None:
         """Note that a task now stands on a node."""
-        problem, was = self.problem, int(self.node[task])
-        c = int(problem.component_of[task])
-        at = task - int(problem.first[c])
-        for i, s in enumerate(problem.streams):
-            for mine, amount, total in ((s.source == c, self.emits[i], self.out[i]), (s.target == c, self.gets[i], self.into[i])):
-                if mine:
-                    total[node] += amount[at]
-                    if was != UNPLACED:
-                        total[was] -= amount[at]
+        was, at = int(self.node[task]), task - int(self.first[self.component[task]])
         self.node[task] = node
+        self.here[task] = self.there[task] if node == self.target[task] else self._with(task, node)
+        own = self.here[task], self.there[task]
+        for link in self.links[self.component[task]]:
+            self._shift(link.others, link.mine[at] * link.theirs, was, node)
+        span = slice(int(self.start[task]), int(self.start[task + 1]))
+        self._shift(self.other[span], self.rate[span], was, node)
+        self.here[task], self.there[task] = own  # not its own neighbour
 
-    def of(self, tasks: Ints, target: Ints) -> Floats:
-        """Tuples/s less between nodes if each task alone went to its target, [tasks]; they all stand somewhere now."""
-        problem = self.problem
-        gain = np.zeros(len(tasks))
-        component, here = problem.component_of[tasks], self.node[tasks]
-        at = tasks - problem.first[component]
-        for i, s in enumerate(problem.streams):
-            sends, receives = component == s.source, component == s.target
-            out, into = self.out[i], self.into[i]
-            k = np.flatnonzero(sends)
-            gain[k] += self.emits[i][at[k]] * (into[target[k]] - into[here[k]])
-            k = np.flatnonzero(receives)
-            gain[k] += self.gets[i][at[k]] * (out[target[k]] - out[here[k]])
-            k = np.flatnonzero(sends & receives & (target != here))
-            gain[k] += 2 * self.emits[i][at[k]] * self.gets[i][at[k]]  # what it sends itself goes along
-        if len(self.one):
-            position = np.full(problem.task_count, -1, dtype=np.int64)
-            position[tasks] = np.arange(len(tasks))
-            e = np.flatnonzero(position[self.one] >= 0)
-            p, there = position[self.one[e]], self.node[self.two[e]]
-            together = (there == target[p]).astype(np.float64) - (there == here[p])
-            gain += totals(p, self.rate[e] * together, len(tasks))
-        return gain
+    def _shift(self, tasks: Ints | slice, rate: Floats, was: int, now: int) -> None:
+        """So much of these tasks' traffic is with another node than before."""
+        for exchanged, place in ((self.here, self.node[tasks]), (self.there, self.target[tasks])):
+            if was == UNPLACED:
+                exchanged[tasks] += rate * (place == now)
+            else:
+                exchanged[tasks] += rate * ((place == now).astype(np.float64) - (place == was))
+
+    def of(self, tasks: Ints) -> Floats:
+        """Tuples/s less between nodes if each task alone went to its target, [tasks]; 0 for tasks that run nowhere or are there."""
+        stays = (self.node[tasks] == UNPLACED) | (self.node[tasks] == self.target[tasks])
+        return np.where(stays, 0.0, self.there[tasks] - self.here[tasks])
+
+    def snapshot(self) -> tuple[Ints, Floats, Floats]:
+        """To come back to after trying something."""
+        return self.node.copy(), self.here.copy(), self.there.copy()
+
+    def restore(self, snapshot: tuple[Ints, Floats, Floats]) -> None:
+        """Back to a snapshot."""
+        self.node[:], self.here[:], self.there[:] = snapshot

@@ -16,6 +16,7 @@ from headrace.move.shuffle import walk_home
 
 HEATS = (0.01, 0.03, 0.1, 0.3)  # chances to send a task away from home, tried in turn
 WALKS = 8  # per heat; the cheapest one is taken
+LARGEST_GROUP, SEEDS = 8, 20  # tasks in a group, groups tried per node
 LOOKAHEAD = 300  # open moves up to which groups are looked at where no single move gains
 
 
@@ -41,7 +42,7 @@ class Search:
         extra: Floats | None = None,
     ) -> None:
         self.problem, self.old, self.new, self.seed = problem, old, new, seed
-        self.room, self.gains, self.network = Room(problem, old, extra), Gains(problem, old), Network(problem)
+        self.room, self.gains, self.network = Room(problem, old, extra), Gains(problem, old, new.node), Network(problem)
         self.mb = task_state_mb(problem)
         self.moves_left = math.inf if max_moves is None else max_moves
         self.mb_left = math.inf if max_mb is None else max_mb
@@ -122,8 +123,7 @@ class Search:
     def _ranked(self, tasks: Ints) -> tuple[Floats, Ints]:
         """Gains, and the tasks from best to worst."""
         lost = self.room.node[tasks] == UNPLACED
-        gain = np.zeros(len(tasks))
-        gain[~lost] = self.gains.of(tasks[~lost], self.new.node[tasks[~lost]])
+        gain = self.gains.of(tasks)
         worth = np.where(gain > 0, gain / np.maximum(self.mb[tasks], 1e-9), gain)
         return gain, np.lexsort((tasks, self.mb[tasks], -worth, ~lost))
 
@@ -132,7 +132,7 @@ class Search:
         best: tuple[float, list[int]] = (0.0, [])
         for n in np.unique(self.new.node[ready]).tolist():
             members = ready[self.new.node[ready] == n]
-            for seed in members[:20].tolist():
+            for seed in members[:SEEDS].tolist():
                 worth, group = self._grown(seed, members)
                 if worth > best[0] * (1 + 1e-9):
                     best = (worth, group)
@@ -146,27 +146,24 @@ class Search:
 
     def _grown(self, seed: int, members: Ints) -> tuple[float, list[int]]:
         """The best gain per megabyte of a group that starts with a task and takes in the best next one, while it gains in all."""
-        trial: list[tuple[int, int]] = []
+        before = self.gains.snapshot()
+        trial: list[int] = []
         best, group, total, cost = 0.0, list[int](), 0.0, 0.0
-        rest = members
-        task = seed
-        while len(trial) < min(8, self.moves_left):
-            target = int(self.new.node[task])
-            total += float(self.gains.of(np.array([task]), np.array([target]))[0])
+        rest, task = members, seed
+        while len(trial) < min(LARGEST_GROUP, self.moves_left):
+            total += float(self.gains.of(np.array([task]))[0])
             cost += float(self.mb[task])
             if cost > self.mb_left:
                 break
-            trial.append((task, int(self.gains.node[task])))
-            self.gains.move(task, target)
+            trial.append(task)
+            self.gains.move(task, int(self.new.node[task]))
             if total / max(cost, 1e-9) > best:
-                best, group = total / max(cost, 1e-9), [t for t, _ in trial]
+                best, group = total / max(cost, 1e-9), list(trial)
             rest = rest[rest != task]
             if not len(rest):
                 break
-            gain = self.gains.of(rest, self.new.node[rest])
-            task = int(rest[int(np.argmax(gain))])
-        for t, was in reversed(trial):
-            self.gains.move(t, was)
+            task = int(rest[int(np.argmax(self.gains.of(rest)))])
+        self.gains.restore(before)
         return best, group
 
     def _other_slot(self, waiting: Ints) -> bool:
@@ -174,7 +171,7 @@ class Search:
         for t in waiting[self._affordable(waiting)].tolist():
             n = int(self.new.node[t])
             if self.room.node[t] != n and self.room.nodes_for(t)[n]:
-                if self.limited and self.gains.of(np.array([t]), np.array([n]))[0] <= 0:
+                if self.limited and self.gains.of(np.array([t]))[0] <= 0:
                     continue
                 slot = self.room.slot_for(t, n)
                 if slot is not None and self._do(Hop(t, Place(n, slot))):

@@ -117,7 +117,7 @@ def _wander(terms: Terms, state: State, home: Ints, steps: int, heat: float, see
                 continue
             n = np.random.randint(len(terms.node_type))
         else:
-            n = home[t] if np.random.random() < 0.5 else np.random.randint(len(terms.node_type))
+            n = int(home[t]) if np.random.random() < 0.5 else np.random.randint(len(terms.node_type))
         if n != here and _hop(terms, state, t, n):
             away += int(here == home[t]) - int(n == home[t])
             task[hops], node[hops] = t, n

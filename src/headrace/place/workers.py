@@ -40,7 +40,8 @@ def _split(problem: Problem, instance: Instance, tasks: Ints, class_of: Ints, he
     memory = problem.demand[problem.component_of[tasks], MEMORY]
     if memory.sum() <= heap_mb * (1 + 1e-9):
         return np.zeros(len(tasks), dtype=np.int64)
-    bins = bins_needed(np.sort(memory)[::-1], heap_mb * (1 + 1e-9))
+    largest_first = np.sort(memory)[::-1].copy()
+    bins = bins_needed(largest_first, len(memory), heap_mb * (1 + 1e-9), np.zeros(len(memory)), np.zeros(len(memory) + 1))
     kept, here = np.unique(class_of, return_inverse=True)
     number = np.full(len(instance.count), -1, dtype=np.int64)
     number[kept] = np.arange(len(kept))

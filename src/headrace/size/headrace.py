@@ -13,14 +13,11 @@ from collections.abc import Callable
 
 from headrace.errors import Infeasible, Unsupported
 from headrace.judge.thread_rate import thread_rate
-from headrace.model.problem import Assignment, Problem
 from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
-from headrace.place.headrace import assigned
-from headrace.place.workers import workers_inside
-from headrace.solve.classes import classes_of
-from headrace.solve.fill import Filled, connected, filled
+from headrace.place.filled import placed
+from headrace.solve.fill import Filled, filled
 
 ROUNDS = 4  # where rates depend on counts, the load is worked out anew so often
 
@@ -35,9 +32,9 @@ def headrace(
     load = load_of(workload, catalog=False)
     load.refuse_what_fits_nowhere()
     found = most_filled(load, seed, steps, deadline)
-    tasks = counts(load, found)
+    tasks = found.tasks(load)
     problem = workload.problem(tasks)
-    assignment = placed(problem, found, seed, steps, deadline)
+    assignment = placed(problem, found.node, seed=seed, steps=steps, deadline=deadline)
     return Sized(
         tasks, problem, assignment, thread_rate(problem, assignment), found.bound * load.spout_rate, "fluid", problem.notes
     )
@@ -52,7 +49,7 @@ def most_filled(load: Load, seed: int, steps: int | None, deadline: Callable[[],
         if found is None:
             break
         bound = found.bound if bound is None else bound  # the first round has the least load, so its bound holds for all
-        tasks = counts(load, found)
+        tasks = found.tasks(load)
         grown = load.at(tasks)
         ratio = float((load.by_rate.sum() / grown.by_rate.sum()) if grown is not load else 1.0)
         if found.factor * min(1.0, ratio) > best_factor:
@@ -65,18 +62,3 @@ def most_filled(load: Load, seed: int, steps: int | None, deadline: Callable[[],
             "one task of each component does not fit the nodes as they are", resource="memory_mb", fix="add a node, or larger ones"
         )
     return Filled(best.x, best.factor, bound)
-
-
-def counts(load: Load, found: Filled) -> dict[str, int]:
-    """Tasks of every component by name."""
-    return {name: int(n) for name, n in zip(load.problem.components, found.x.sum(axis=1), strict=True)}
-
-
-def placed(
-    problem: Problem, found: Filled, seed: int, steps: int | None, deadline: Callable[[], bool] | None
-) -> Assignment:
-    """Nodes and workers for the tasks: as found, or with less to send where that is no slower."""
-    classes, x = connected(problem, found.node, seed=seed, steps=steps, deadline=deadline)
-    better = assigned(problem, classes, x)
-    plain = Assignment(found.node, workers_inside(problem, classes_of(problem), found.node))
-    return better if thread_rate(problem, better) >= thread_rate(problem, plain) * (1 - 1e-9) else plain

@@ -19,13 +19,13 @@ from headrace.errors import InvalidInput, Unsupported
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.arrays import Ints
 from headrace.model.problem import CPU, Assignment
-from headrace.model.sizable import Load, load_of, sizable
+from headrace.model.sizable import THREAD, Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
 from headrace.solve.exhaustive import Machines, best_placement
 
 MOST_COUNTS = 2_000_000  # vectors of counts, eq. 1
-MOST_STEPS = 400_000_000  # placements looked at, some seconds
+MOST_STEPS = 150_000_000  # placements looked at, some seconds
 
 
 def nasiri_optimal(
@@ -67,6 +67,7 @@ def exhaustive(load: Load, most_per_machine: int, deadline: Callable[[], bool] |
         np.ascontiguousarray(load.fits[np.ix_(busy, order)]),
         like,
         most_per_machine,
+        THREAD,
     )
     best, factor = np.zeros((len(busy), nodes), dtype=np.int64), np.zeros(1)
     scratch, used, steps = np.zeros_like(best), np.zeros((3, nodes)), np.array([MOST_STEPS])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.errors import Unsupported
-from headrace.model.arrays import Bools, Floats, Ints
+from headrace.model.arrays import Bools, Floats, Ints, totals
 from headrace.model.problem import CPU, MEMORY, UNPLACED, Problem, Stream
 from headrace.solve.instance import Instance
 
@@ -176,6 +176,6 @@ def _edges(
     weight = np.where(a == b, 2 * weight, weight)
     low, high = np.minimum(a, b), np.maximum(a, b)
     edges, which = np.unique(low * len(representative) + high, return_inverse=True)
-    total = np.bincount(which, weight, len(edges))
+    total = totals(which, weight, len(edges))
     kept = total > 0
     return edges[kept] // len(representative), edges[kept] % len(representative), total[kept]

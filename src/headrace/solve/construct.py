@@ -39,7 +39,7 @@ class Bench(NamedTuple):
 
 def new_bench(terms: Terms) -> Bench:
     """Scratch for constructions over these terms."""
-    classes = len(terms.count)
+    classes = len(terms.wanted)
     part = np.zeros(classes, np.int64)
     parts = label_parts(terms.start, terms.other, part, np.zeros(classes, np.int64))
     return Bench(
@@ -104,7 +104,7 @@ def fill(terms: Terms, state: State, bench: Bench, n: int, seed: int, noise: flo
         if added < bench.added.shape[0]:
             k = room_with_slots(terms, state, c, n, left[c])
             # An eighth of the room at a time: two adjacent classes then grow in step, which keeps their product large.
-            whole = room(terms, state, c, n, terms.count[c])
+            whole = room(terms, state, c, n, terms.wanted[c])
             k = min(k, max(1, whole // 8))
         if k == 0:
             for i in range(width):
@@ -238,9 +238,9 @@ def build(
     total = 0.0
     mass = 0.0
     for c in range(classes):
-        mass += terms.count[c] * terms.size[0, c]
+        mass += terms.wanted[c] * terms.size[0, c]
         for i in range(terms.start[c], terms.start[c + 1]):
-            total += terms.count[c] * terms.count[terms.other[i]] * terms.weight[i] / 2
+            total += terms.wanted[c] * terms.wanted[terms.other[i]] * terms.weight[i] / 2
     density = total / max(mass, 1e-300) / max(1, nodes)
 
     # What few nodes may take goes first, before others fill those nodes.
@@ -319,7 +319,7 @@ def grow_node(terms: Terms, state: State, bench: Bench, recipe: Recipe, n: int, 
 
 def sizes_descending(terms: Terms, rng: np.random.Generator, noise: float) -> Ints:
     """Classes, largest task first; ties and, with noise, neighbours in random order."""
-    largest = terms.size.max(axis=0) * (1 + noise * rng.random(len(terms.count)))
+    largest = terms.size.max(axis=0) * (1 + noise * rng.random(len(terms.wanted)))
     return np.argsort(-largest, kind="stable").astype(np.int64)
 
 

@@ -21,6 +21,7 @@ class Machines(NamedTuple):
     may: Bools  # [C, N]
     like_previous: Bools  # [N] cannot be told from the machine before it
     most: int  # instances on one machine
+    thread: float  # most points of one instance
 
 
 @kernel
@@ -71,6 +72,8 @@ def best_placement(machines: Machines, count: Ints, best: Ints, best_factor: Flo
         wanted = best_factor[0] * (1 + BETTER)
         if fixed[n] + wanted * load[n] > machines.cpu[n] or (load[n] == 0.0 and fixed[n] > machines.cpu[n]):
             continue
+        if v > 0 and machines.fixed[c, n] + wanted * machines.by_rate[c, n] / count[c] > machines.thread:
+            continue
         if room_left(machines, count, load, fixed, wanted) < least_need(machines, count, x, c, n, wanted):
             continue
         if at < components * nodes - 1:
@@ -80,6 +83,9 @@ def best_placement(machines: Machines, count: Ints, best: Ints, best_factor: Flo
         for j in range(nodes):
             if load[j] > 0.0:
                 factor = min(factor, (machines.cpu[j] - fixed[j]) / load[j])
+            for e in range(components):
+                if x[e, j] > 0 and machines.by_rate[e, j] > 0.0:
+                    factor = min(factor, (machines.thread - machines.fixed[e, j]) * count[e] / machines.by_rate[e, j])
         if factor > wanted:
             best_factor[0] = factor
             for e in range(components):

@@ -33,6 +33,10 @@ class Filled:
         nodes = np.arange(self.x.shape[1])
         return np.concatenate([np.repeat(nodes, row) for row in self.x])
 
+    def tasks(self, load: Load) -> dict[str, int]:
+        """Tasks of every component by name."""
+        return {name: int(n) for name, n in zip(load.problem.components, self.x.sum(axis=1), strict=True)}
+
 
 def pools_of(load: Load) -> tuple[Pools, Ints, Floats]:
     """Nodes nobody could tell apart as one pool each; the pool of every node [N]; how many nodes a pool has [P]."""

@@ -28,13 +28,13 @@ def kernel(function: _Function) -> _Function:
     Kernels allocate nothing, so numba's reference counting is switched off: it made a step five times slower. Constants that
     go from kernel to kernel are spelt `ZERO` or `ONE`: for a bare literal numba would compile a version of its own.
     """
-    return cast("_Function", numba.njit(cache=True, _nrt=False)(function))  # pyright: ignore[reportUnknownMemberType]
+    return cast("_Function", numba.njit(cache=True, _nrt=False)(function))  # pyright: ignore[reportUnknownMemberType, reportCallIssue]
 
 
 class Terms(NamedTuple):
     """What is fixed during a search: classes, traffic, limits and prices."""
 
-    count: Ints  # [C]
+    wanted: Ints  # [C]   tasks to place
     start: Ints  # [C + 1]  neighbours of class c are other[start[c]:start[c + 1]], ascending
     other: Ints
     weight: Floats  # tuples/s between one task of c and one of the neighbour
@@ -122,7 +122,7 @@ def terms_of(instance: Instance, current: Ints | None = None, move_cost: Floats 
     by_nodes = prefer == "nodes"
     lightest = float(weight[weight > 0].min(initial=np.inf)) if len(weight) else np.inf
     return Terms(
-        count=instance.count.astype(np.int64),
+        wanted=instance.count.astype(np.int64),
         start=np.cumsum(start),
         other=target[order],
         weight=np.concatenate([weight[cross], weight[cross]])[order].astype(np.float64),

@@ -24,7 +24,7 @@ def fluid_rate(
     room = np.zeros((len(pools), capacity.shape[1]))
     np.add.at(room, pool_of.ravel(), capacity)
     may = pools[:, 1:].astype(bool)  # [pools, C]
-    machine = pools[:, 0]
+    machine: Ints = pools[:, 0].astype(np.int64)
     if not np.isfinite(room[:, 0]).all() or not grows.any():
         return None if not np.isfinite(alone) else alone
     high = min(alone, _pooled(count, grows, fixed, room[:, 0], machine, may))

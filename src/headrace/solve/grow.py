@@ -23,7 +23,7 @@ from headrace.solve.refine import pick, random_share
 STEEP = 16.0  # how much the fullest node outweighs the others while searching
 FULL = 1e9  # ratio of a node whose fixed load alone exceeds it
 SCALE, SOFT, TASKS = 0, 1, 2  # where `Live.sums` keeps what
-THRIFT = 2e-4  # part of the cost that one more task per node costs: of equal plans the one with fewer tasks
+THRIFT = 1e-3  # part of the cost that one more task per node costs: of equal plans the one with fewer tasks
 HOT = (0.05, 0.01, 0.03, 0.003)  # part of the cost a step may lose, on average, at the start of each round
 SLICE_STEPS = 20_000
 POINTS = (100.0, 70.0, 50.0, 35.0, 25.0, 16.0, 10.0, 6.0)  # sizes of tasks to start from
@@ -201,7 +201,7 @@ def searched(search: Search, starts: list[Ints], budget: int) -> tuple[Ints, flo
         load_state(terms, state, rows)
         load_live(terms, state, costs, live)
         made.append((value_of(live), len(made), rows))
-    made.sort(key=lambda start: start[:2])
+    made.sort(key=lambda start: (start[0] * (1 + THRIFT * start[2].sum() / len(search.pool)), start[1]))
     best: tuple[Ints, float] | None = None
     for value, _, rows in made[:STARTS]:
         own, own_value = rows.copy(), np.array([value])

@@ -137,6 +137,7 @@ class _Search:
         self.graph, self.parts = graph, parts
         self.rng = np.random.default_rng(seed)
         self.total = float(graph.weight.sum()) / 2
+        self.prices = Prices(1.0, overload=1e4 * (1 + self.total), empty=10 * (1 + self.total))
         self.best: Ints | None = None
         self.least = np.inf
 
@@ -144,7 +145,7 @@ class _Search:
         """Labellings to begin with, which may overfill parts: METIS' and grown ones in turn."""
         vertices, parts = self.parts.load.shape[1], len(self.parts.kind)
         for i in range(number):
-            if i % 2 == 0:
+            if i % 2 == 0 or vertices > HEATED:
                 yield _metis(self.graph, self.parts, recursive=vertices <= 1_000, seed=int(self.rng.integers(1, 2**31)))
             else:
                 yield self._grown(self.rng.permutation(vertices), self.rng.permutation(parts))
@@ -154,14 +155,14 @@ class _Search:
         vertices = len(label)
         # Proposals per vertex, and the first temperature in parts of what an average vertex exchanges: the fewer, the cooler.
         proposals, heat = (400, 0.3) if vertices <= 1_000 else (100, 0.05) if vertices <= HEATED else (20, 0.0)
-        prices = Prices(1.0, 1e4 * (1 + self.total), 10 * (1 + self.total))
-        self._anneal(label, vertices * proposals, prices, heat * self.total / vertices)
+        self._anneal(label, vertices * proposals, self.prices, heat * self.total / vertices)
 
     def pack(self) -> None:
         """Look for any labelling that fits, then refine it."""
+        vertices = self.parts.load.shape[1]
         largest_first = np.argsort(-self.parts.load.max(axis=(0, 2)), kind="stable")
-        start = self._grown(largest_first, np.arange(len(self.parts.kind)))
-        self._anneal(start, min(max(300_000, 1_000 * len(start)), 20_000_000), Prices(0.0, 1.0, 0.0), 1.0)
+        start = self._grown(largest_first, np.arange(len(self.parts.kind))) if vertices <= HEATED else next(self.starts(1))
+        self._anneal(start, min(max(300_000, 1_000 * vertices), 20_000_000), Prices(0.0, 1.0, 0.0), 1.0)
         if self.best is not None:
             self.refine(self.best)
 
@@ -186,7 +187,7 @@ class _Search:
         if state.best[0] == NOBODY:
             return
         empty = parts - len(np.unique(state.best))
-        cost = crossing(self.graph, state.best) + 10 * (1 + self.total) * empty
+        cost = crossing(self.graph, state.best) + self.prices.empty * empty
         if cost < self.least:
             self.best, self.least = state.best, cost
 

@@ -69,7 +69,7 @@ def pick(rng: NDArray[np.uint64], n: int) -> int:
 @kernel
 def weight_between(terms: Terms, c: int, d: int) -> float:
     """Traffic between one task of class c and one of class d (another class)."""
-    low, high = terms.start[c], terms.start[c + 1]
+    low, high = int(terms.start[c]), int(terms.start[c + 1])
     while low < high:
         middle = (low + high) // 2
         if terms.other[middle] < d:
@@ -250,11 +250,11 @@ def anneal(
             continue
         n = state.holder[c, pick(rng, state.holders[c])]
         degree = terms.start[c + 1] - terms.start[c]
-        if degree > 0 and random_share(rng) < 0.9:
+        if degree > 0 and random_share(rng) < 0.8:
             b = terms.other[terms.start[c] + pick(rng, degree)]
             if state.holders[b] == 0:
                 continue
-            m = state.holder[b, pick(rng, state.holders[b])]
+            m = state.holder[b, pick(rng, int(state.holders[b]))]
         else:
             m = pick(rng, nodes)
         if m == n or not terms.allowed[m, c]:
@@ -265,11 +265,11 @@ def anneal(
         was_busy = (1 if state.tasks[n] > 0 else 0) + (1 if state.tasks[m] > 0 else 0)
         over = state.over[n] + state.over[m]
 
-        if kind < 0.05:  # a connected piece, or all of a node; perhaps against a piece of the other node
-            outs = gather(terms, state, run, ZERO, n, c, kind < 0.01)
+        if kind < 0.03:  # a connected piece, or all of a node; perhaps against a piece of the other node
+            outs = gather(terms, state, run, ZERO, n, c, kind < 0.006)
             backs = ZERO
             if state.contents[m] > 0 and random_share(rng) < 0.6:
-                backs = gather(terms, state, run, ONE, m, state.content[m, pick(rng, state.contents[m])], kind < 0.01)
+                backs = gather(terms, state, run, ONE, m, state.content[m, pick(rng, state.contents[m])], kind < 0.006)
             if not piece_may_go(terms, state, run, ZERO, outs, m) or not piece_may_go(terms, state, run, ONE, backs, n):
                 continue
             if hard and (
@@ -308,11 +308,11 @@ def anneal(
             if state.contents[m] == 0:
                 continue
             d = state.content[m, pick(rng, state.contents[m])]
-            degree = terms.start[d + 1] - terms.start[d]
+            degree = int(terms.start[d + 1] - terms.start[d])
             if kind > 0.75 and degree > 0:
                 b = terms.other[terms.start[d] + pick(rng, degree)]
                 if state.holders[b] > 0:
-                    o = state.holder[b, pick(rng, state.holders[b])]
+                    o = state.holder[b, pick(rng, int(state.holders[b]))]
             if d == c or o == m or not terms.allowed[o, d] or (terms.apart[d] and state.x[o, d] > 0):
                 continue
             k2 = chunk_of(rng, state.x[m, d])

@@ -28,7 +28,7 @@ from headrace.solve.refine import BEST_COST, BEST_NODES, COST, SAMPLE, SAMPLED, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from headrace.solve.instance import Floats, Instance, Ints
+    from headrace.solve.instance import Bools, Floats, Instance, Ints
 
 
 class Heat(NamedTuple):
@@ -41,9 +41,10 @@ class Heat(NamedTuple):
 
 
 COOLING = Heat(0.3, 0.001)
-# In turn: mild and strong heat, and rounds that pass through what is otherwise forbidden, since hard limits can cut the plans into
+# In turn: mild heat, strong heat, and rounds that pass through what is otherwise forbidden, since hard limits can cut the plans into
 # islands.
-ROUNDS = (Heat(0.2, 0.06), Heat(0.2, 0.06), Heat(0.5, 0.02), Heat(0.2, 0.06, overload=1.5, node=0.5))
+MILD, STRONG = Heat(0.25, 0.08), Heat(0.5, 0.02)
+ROUNDS = (MILD, MILD, MILD, STRONG, MILD, MILD, MILD, Heat(0.25, 0.08, overload=1.5, node=0.5))
 
 RECIPES = (
     Recipe(cut_weight=0.5, noise=0.0, tries=24, partial=False, manner=BY_TRAFFIC, grown=True),
@@ -167,7 +168,7 @@ def hopeless(instance: Instance) -> bool:
         for r in range(limit.shape[1]):
             fits[:, nodes] &= instance.demand[y, :, r][:, None] <= limit[nodes, r][None, :]
         least = np.where(fits[:, nodes].any(axis=1)[:, None], np.minimum(least, instance.demand[y]), least)
-    wanted = instance.count > 0
+    wanted: Bools = np.greater(instance.count, 0)
     places = np.where(instance.apart, fits.sum(axis=1), np.where(fits.any(axis=1), instance.count, 0))
     if (places < instance.count)[wanted].any() or (instance.memory > instance.heap[instance.group] * (1 + TOLERANCE))[
         wanted
@@ -219,9 +220,9 @@ def take_start(search: Search, x: Ints) -> None:
     rows = np.where(search.terms.allowed, np.maximum(rows, 0), 0)
     rows = np.where(search.terms.apart[None, :], np.minimum(rows, 1), rows)
     before = np.cumsum(rows, axis=0) - rows
-    rows = np.clip(search.terms.count[None, :] - before, 0, rows)  # no more tasks than there are
+    rows = np.clip(search.terms.wanted[None, :] - before, 0, rows)  # no more tasks than there are
     search.load(rows)
-    search.bench.left[:] = search.terms.count - rows.sum(axis=0)
+    search.bench.left[:] = search.terms.wanted - rows.sum(axis=0)
     finish(search, PACKING._replace(manner=BY_TRAFFIC), 200_000)
 
 
@@ -235,7 +236,7 @@ def first_plans(search: Search, budget: int) -> None:
         if number >= plans and search.found:
             return
         search.load(np.zeros_like(search.state.x))
-        search.bench.left[:] = search.terms.count
+        search.bench.left[:] = search.terms.wanted
         rescue = number >= len(RECIPES)
         recipe = RECIPES[2 + number % 4 if rescue else number]
         finish(search, recipe._replace(tries=min(recipe.tries, most_tries)), repair_steps, 0.3 if rescue else 0.0)
@@ -290,7 +291,7 @@ def drop_nodes(search: Search, budget: int) -> None:
             search.terms = terms._replace(allowed=open_nodes)
             try:
                 search.load(kept)
-                search.bench.left[:] = terms.count - kept.sum(axis=0)
+                search.bench.left[:] = terms.wanted - kept.sum(axis=0)
                 finish(search, PACKING, max(budget // 20, 20_000))
             finally:
                 search.terms = terms

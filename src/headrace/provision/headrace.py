@@ -1,0 +1,331 @@
+"""Headrace's own provisioning: machines chosen, filled and connected together, with a proven bound.
+
+Source    ours; an integer program over machines and divisible work gives the bound and the first machines; they are filled by the search of
+          `size/headrace`, then exchanged for others as long as that helps.
+Maturity  ours
+Guards    budget, availability, CPU, memory and further resources, slots, worker heap, separations and `max_tasks` are never broken; no
+          task is planned above one thread; bandwidth and the price of sending are kept at the rate given.
+Differs   nothing to differ from. With `machine_per_task` it is the exact search of `optimal` with mixed types. Otherwise the plan of one
+          machine per task is among those it compares, so sharing machines never costs throughput.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headrace.errors import Unsupported
+from headrace.judge.thread_rate import thread_rate
+from headrace.model.arrays import Floats, Ints
+from headrace.model.sizable import Load, load_of, sizable
+from headrace.model.sized import Provisioned
+from headrace.model.workload import Workload
+from headrace.place.filled import placed
+from headrace.provision.one_each import Shop, market_of, rented
+from headrace.provision.optimal import largest_rate
+from headrace.provision.optimal import optimal as one_machine_per_task
+from headrace.provision.wanted import checked, too_fast, too_few_machines, too_little_money, too_little_money_for
+from headrace.solve.dop import cheapest, fastest
+from headrace.solve.fill import Filled, filled, pools_of
+from headrace.solve.rate_lp import Pools, cheapest_machines, fastest_machines, most_rate
+
+MARGINS = (0.0, 0.003, 0.006, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.18, 0.25, 0.4, 0.6, 1.0, 2.0)
+TRIES = 24  # other machines that are filled to see whether they do as well for less, or better for as much
+ENOUGH = 1e-9  # relative: by how much a rate may miss
+LEAST = 1e-3  # of what one machine carries: a rate that works at all
+
+
+def headrace(
+    workload: Workload,
+    *,
+    budget: float | None = None,
+    rate: float | None = None,
+    seed: int = 0,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
+) -> Provisioned:
+    """Most throughput within a budget, or least cost for a rate; with both, least cost, refused above the budget."""
+    checked(budget, rate)
+    if workload.machine_per_task:
+        return one_machine_per_task(workload, budget=budget, rate=rate, mixed=True)
+    offer = offer_of(workload, seed, steps, deadline)
+    if rate is not None:
+        plan = least_cost(offer, rate)
+        if budget is not None and plan.cost > budget * (1 + ENOUGH):
+            raise too_little_money_for(rate, budget, plan.cost)
+        return plan
+    assert budget is not None
+    return most_throughput(offer, budget)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offer:
+    """A workload and the machines it can rent, with what ends the search. Y machine types."""
+
+    workload: Workload
+    load: Load  # on one machine of each type
+    pools: Pools
+    price: Floats  # [Y]
+    available: Floats  # [Y] inf where there is no limit
+    seed: int
+    steps: int | None
+    deadline: Callable[[], bool] | None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Machine types."""
+        return self.load.problem.types
+
+    def cost(self, machines: Ints) -> float:
+        """Price of machines[Y]."""
+        return float((machines * self.price).sum())
+
+    def ended(self) -> bool:
+        """Whether time is up."""
+        return self.deadline is not None and self.deadline()
+
+    def fill(self, machines: Ints, steps: int | None, enough: float = np.inf) -> tuple[Load, Filled] | None:
+        """The load on these machines, and the best counts found on them; None where no plan was found."""
+        rented_now = {kind: int(n) for kind, n in zip(self.kinds, machines, strict=True) if n}
+        if not rented_now:
+            return None
+        one_each = {c.name: 1 for c in self.workload.components}
+        load = Load(self.workload.problem(one_each, rented_now), self.workload, self.load.most, self.load.spout_rate)
+        for _ in range(3 if load.copied else 1):
+            found = filled(load, seed=self.seed, steps=steps, deadline=self.deadline, enough=enough)
+            if found is None or not load.copied:
+                break
+            load = load.at(found.tasks(load))
+        return None if found is None else (load, found)
+
+    def plan(self, machines: Ints, found: Filled) -> Provisioned:
+        """The machines with their tasks placed; machines that stay empty are not rented."""
+        used = found.x.any(axis=0)
+        kept = np.zeros_like(machines)
+        kind_of = np.repeat(np.arange(len(machines)), machines)
+        np.add.at(kept, kind_of[used], 1)
+        tasks = found.tasks(self.load)
+        problem = self.workload.problem(tasks, {kind: int(n) for kind, n in zip(self.kinds, kept, strict=True) if n})
+        node = Filled(found.x[:, used], found.factor, found.bound).node
+        assignment = placed(problem, node, seed=self.seed, steps=self.steps, deadline=self.deadline)
+        return Provisioned(
+            machines={kind: int(n) for kind, n in zip(self.kinds, kept, strict=True) if n},
+            tasks=tasks,
+            problem=problem,
+            assignment=assignment,
+            cost=self.cost(kept),
+            rate=thread_rate(problem, assignment),
+            notes=problem.notes,
+        )
+
+
+def offer_of(workload: Workload, seed: int, steps: int | None, deadline: Callable[[], bool] | None) -> Offer:
+    """Read what can be rented; refuse what fits no machine."""
+    workload = sizable(workload, catalog=True)
+    load = load_of(workload, catalog=True)
+    load.refuse_what_fits_nowhere()
+    pools, _, _ = pools_of(load)  # one pool per type, in the order of the catalog
+    catalog = workload.catalog.values()
+    available = np.array([np.inf if m.available is None else float(m.available) for m in catalog])
+    if not (load.fits & (available > 0)).any(axis=1).all():
+        raise too_few_machines(len(load.most), int(np.minimum(available, 1e9).sum()))
+    return Offer(workload, load, pools, np.array([m.price for m in catalog]), available, seed, steps, deadline)
+
+
+def least_cost(offer: Offer, rate: float) -> Provisioned:
+    """The cheapest machines found that carry a rate."""
+    factor = rate / offer.load.spout_rate
+    best = alone = cheapest_alone(offer, factor)
+    fluid = cheapest_machines(offer.pools, offer.price, offer.available, factor)
+    bound = None if fluid is None else fluid.bound
+    if fluid is not None:
+        found = first_that_carries(offer, factor, np.inf if alone is None else alone.cost)
+        if found is not None:
+            found = cheaper(offer, factor, *found)
+            plan = carrying(offer, rate, *found)
+            if plan is not None and (best is None or plan.cost < best.cost * (1 - ENOUGH)):
+                best = plan
+    if best is None:
+        raise too_fast(rate, largest(offer))
+    kind = "machines whole, work divisible"
+    return replace(best, bound=best.cost if bound is None else min(bound, best.cost), bound_of="cost", bound_kind=kind)
+
+
+def carrying(offer: Offer, rate: float, machines: Ints, found: Filled) -> Provisioned | None:
+    """The plan of these machines; where sending makes it too slow, of machines for a higher rate, until it carries the one asked for."""
+    plan = offer.plan(machines, found)
+    asked = rate
+    for _ in range(6):
+        if plan.rate >= rate * (1 - 1e-6) or offer.ended():
+            break
+        asked *= min(2.0, rate / max(plan.rate, rate / 2)) * 1.01
+        more = first_that_carries(offer, asked / offer.load.spout_rate, np.inf)
+        if more is None:
+            return None
+        plan = offer.plan(*more)
+    return plan if plan.rate >= rate * (1 - 1e-6) else None
+
+
+def first_that_carries(offer: Offer, factor: float, below: float) -> tuple[Ints, Filled] | None:
+    """The cheapest machines for a little more than the factor that, when filled, carry it; None if there are none below a cost."""
+    seen: set[bytes] = set()
+    for margin in MARGINS:
+        fluid = cheapest_machines(offer.pools, offer.price, offer.available, factor * (1 + margin))
+        if fluid is None:
+            break
+        machines = np.round(fluid.machines).astype(np.int64)
+        if offer.cost(machines) >= below or offer.ended():
+            break
+        if machines.tobytes() not in seen:
+            seen.add(machines.tobytes())
+            found = carried(offer, machines, factor, offer.steps)
+            if found is not None:
+                return machines, found
+    if not np.isfinite(offer.available).all():
+        return None
+    everything = offer.available.astype(np.int64)
+    found = carried(offer, everything, factor, offer.steps) if offer.cost(everything) < below else None
+    return None if found is None else (everything, found)
+
+
+def carried(offer: Offer, machines: Ints, factor: float, steps: int | None) -> Filled | None:
+    """Counts on these machines that carry a factor; None if none were found."""
+    found = offer.fill(machines, steps, enough=factor)
+    return found[1] if found is not None and found[1].factor >= factor * (1 - ENOUGH) else None
+
+
+def cheaper(offer: Offer, factor: float, machines: Ints, found: Filled) -> tuple[Ints, Filled]:
+    """Exchange machines for cheaper ones as long as the factor is still carried."""
+    tries = TRIES
+    improved = True
+    while improved and tries > 0 and not offer.ended():
+        improved = False
+        for other in exchanges(offer, machines):
+            if offer.cost(other) >= offer.cost(machines) * (1 - ENOUGH):
+                break
+            if tries <= 0 or offer.ended():
+                break
+            fluid = most_rate(offer.pools, other.astype(np.float64))
+            if fluid is None or fluid.bound < factor:
+                continue
+            tries -= 1
+            better = carried(offer, other, factor, offer.steps)
+            if better is not None:
+                machines, found, improved = other, better, True
+                break
+    return machines, found
+
+
+def exchanges(offer: Offer, machines: Ints) -> Iterator[Ints]:
+    """One machine fewer, or one or two exchanged for one or two of other types; cheapest first."""
+    kinds = len(machines)
+    rows: list[Ints] = []
+    for a in range(kinds):
+        for taken in (1, 2):
+            if machines[a] < taken:
+                continue
+            less = machines.copy()
+            less[a] -= taken
+            rows.append(less)
+            for b in range(kinds):
+                for given in (1, 2):
+                    if b != a and less[b] + given <= offer.available[b]:
+                        more = less.copy()
+                        more[b] += given
+                        rows.append(more)
+    unique = np.unique(np.array(rows), axis=0) if rows else np.zeros((0, kinds), dtype=np.int64)
+    for i in np.argsort(unique @ offer.price, kind="stable").tolist():
+        yield unique[i]
+
+
+def most_throughput(offer: Offer, budget: float) -> Provisioned:
+    """The fastest machines found within a budget."""
+    alone = fastest_alone(offer, budget)
+    fluid = fastest_machines(offer.pools, offer.price, offer.available, budget)
+    best = None if fluid is None else fastest_filled(offer, budget, np.round(fluid.machines).astype(np.int64))
+    plan = None if best is None else offer.plan(*best)
+    if alone is not None and (plan is None or alone.rate > plan.rate):
+        plan = alone
+    if plan is None or not plan.rate > 0:
+        raise too_little_money(budget, least_budget(offer))
+    bound = None if fluid is None else max(fluid.bound * offer.load.spout_rate, plan.rate)
+    return replace(plan, bound=bound, bound_of="rate", bound_kind="machines whole, work divisible")
+
+
+def fastest_filled(offer: Offer, budget: float, machines: Ints) -> tuple[Ints, Filled] | None:
+    """Fill the machines, then exchange some within the budget while that raises the factor."""
+    first = offer.fill(machines, offer.steps)
+    best = None if first is None else (machines, first[1])
+    tries = TRIES
+    improved = True
+    while improved and tries > 0 and not offer.ended():
+        improved = False
+        for other in promising(offer, budget, machines if best is None else best[0]):
+            if tries <= 0 or offer.ended():
+                break
+            fluid = most_rate(offer.pools, other.astype(np.float64))
+            if fluid is None or (best is not None and fluid.bound <= best[1].factor * 1.002):
+                continue
+            tries -= 1
+            found = offer.fill(other, offer.steps)
+            if found is not None and (best is None or found[1].factor > best[1].factor * (1 + 1e-4)):
+                best, improved = (other, found[1]), True
+                break
+    return best
+
+
+def promising(offer: Offer, budget: float, machines: Ints) -> Iterator[Ints]:
+    """Exchanges within the budget that spend most of it, most expensive first; also plain additions."""
+    more = [machines + row for row in np.eye(len(machines), dtype=np.int64)]
+    rows = [row for row in [*more, *exchanges(offer, machines)] if (row <= offer.available).all() and row.any()]
+    rows = [row for row in rows if 0.9 * budget <= offer.cost(row) <= budget * (1 + ENOUGH)]
+    yield from sorted(rows, key=lambda row: (-offer.cost(row), tuple(row.tolist())))
+
+
+def least_budget(offer: Offer) -> float:
+    """The cost of the cheapest machines that carry anything at all."""
+    with np.errstate(divide="ignore"):
+        carries = np.where(offer.load.by_rate > 0, (offer.load.thread - offer.load.fixed) / offer.load.by_rate, np.inf)
+    tiny = LEAST * float(np.where(offer.load.fits, carries, 0.0).max(axis=1).min())
+    return least_cost(offer, tiny * offer.load.spout_rate).cost
+
+
+def largest(offer: Offer) -> float:
+    """The largest rate for which machines can be rented, as far as it was found."""
+    if np.isfinite(offer.available).all():
+        everything = offer.fill(offer.available.astype(np.int64), offer.steps)
+        together = 0.0 if everything is None else offer.plan(offer.available.astype(np.int64), everything[1]).rate
+    else:
+        together = 0.0
+    try:
+        return max(together, largest_rate(shop_of_offer(offer), mixed=True))
+    except Unsupported:
+        return together
+
+
+def shop_of_offer(offer: Offer) -> Shop:
+    """The same market for one machine per task."""
+    if offer.load.copied:
+        raise Unsupported("rates depend on counts")
+    return Shop(offer.workload, offer.load, market_of(offer.load), offer.kinds)
+
+
+def cheapest_alone(offer: Offer, factor: float) -> Provisioned | None:
+    """The cheapest plan of one machine per task that carries a factor; None if there is none."""
+    return _alone(offer, lambda shop: cheapest(shop.market, factor))
+
+
+def fastest_alone(offer: Offer, budget: float) -> Provisioned | None:
+    """The fastest plan of one machine per task within a budget; None if there is none."""
+    return _alone(offer, lambda shop: fastest(shop.market, budget))
+
+
+def _alone(offer: Offer, choose: Callable[[Shop], Ints | None]) -> Provisioned | None:
+    try:
+        shop = shop_of_offer(offer)
+        machines = choose(shop)
+    except Unsupported:
+        return None
+    return None if machines is None else rented(shop, machines)
