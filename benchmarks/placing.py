@@ -113,10 +113,9 @@ def against_the_others(quick: bool) -> Iterator[Row]:
             ratio = _ratio(ours.inter_node_traffic, report.inter_node_traffic)
             if ratio > 1 + 1e-9:
                 print(f"headrace {ours.inter_node_traffic:g} above {other} {report.inter_node_traffic:g}: {name}")
-            if other == "optimal":
-                if report.stopped == "done":
-                    proven += 1
-                    equal += ratio <= 1 + 1e-9
+            if other == "optimal" and report.stopped == "done":
+                proven += 1
+                equal += ratio <= 1 + 1e-9
             ratios[other].append(ratio)
     yield Row("problems in the suite; headrace feasible on", f"{problems}; {placed}")
     yield Row("  feasible for another and not for headrace", "; ".join(missed) or "none", "none", not missed)

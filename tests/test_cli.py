@@ -205,7 +205,14 @@ def test_import_gives_a_file_that_can_be_placed(tmp_path: Path) -> None:
     source = tmp_path / "cluster.json"
     components = [
         {"id": "s", "kind": "spout", "tasks": 2, "cpu": 10, "memory_mb": 100, "inputs": []},
-        {"id": "b", "kind": "bolt", "tasks": 3, "cpu": 10, "memory_mb": 100, "inputs": [{"from": "s", "stream": "default", "grouping": "shuffle"}]},
+        {
+            "id": "b",
+            "kind": "bolt",
+            "tasks": 3,
+            "cpu": 10,
+            "memory_mb": 100,
+            "inputs": [{"from": "s", "stream": "default", "grouping": "shuffle"}],
+        },
     ]
     nodes = [{"id": "n1", "rack": "r", "cpu": 100, "memory_mb": 1000, "slots": 2}]
     topology = {"name": "t", "priority": 1, "worker_max_heap_mb": 800.0, "components": components}

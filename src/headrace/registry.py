@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from headrace.errors import InvalidInput
 
-FOLDERS = {"place": "headrace.place"}  # folder -> package whose SCHEDULERS lists its algorithms
-GIVEN = ("seed", "steps", "deadline", "objective", "move_cost")  # passed by the planner to algorithms that take them
+FOLDERS = {folder: f"headrace.{folder}" for folder in ("place", "size", "provision", "move")}  # each has SCHEDULERS
+GIVEN = ("seed", "steps", "deadline", "objective", "move_cost", "budget", "rate")  # passed by the planner to algorithms that take them
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,9 @@ from rich.text import Text
 from headrace.judge.diff import Diff
 from headrace.judge.explain import Costly, Explanation
 from headrace.judge.report import FIGURES, Report
+from headrace.move.change import Arrival
+from headrace.move.safe_order import SafeOrder
+from headrace.move.steps import Moves
 from headrace.planner import Planned, best
 from headrace.registry import Entry
 
@@ -68,14 +71,24 @@ def headline(result: Planned) -> str:
         f"{r.nodes_used} of {len(result.problem.nodes)} nodes, {r.workers_used} workers.",
     ]
     if r.max_rate is not None:
-        words.append(f"Sustains {number(r.max_rate)} x the given rates; bottleneck {r.bottleneck}.")
+        unit = "tuples/s over all spouts" if result.absolute else "x the given rates"
+        words.append(f"Sustains {number(r.max_rate)} {unit}; bottleneck {r.bottleneck}.")
     if r.batch_seconds is not None:
         words.append(f"A batch takes {number(r.batch_seconds)} s of work.")
+    if result.absolute:
+        words.append(f"Tasks: {', '.join(f'{name} {n}' for name, n in counts(result).items())}.")
+    if result.machines:
+        words.append(f"Machines: {', '.join(f'{n} {kind}' for kind, n in result.machines.items())}.")
     if r.cost is not None:
         words.append(f"Costs {number(r.cost)} per time unit.")
     if r.gap is not None and r.bound.kind != "trivial":
         words.append(f"At most {r.gap:.1%} from the best possible {r.bound.of} ({number(r.bound.value)}, {r.bound.kind}).")
     return " ".join(words)
+
+
+def counts(result: Planned) -> dict[str, int]:
+    """Tasks by component."""
+    return {name: int(n) for name, n in zip(result.problem.components, result.problem.tasks.tolist(), strict=True)}
 
 
 def node_table(report: Report) -> RenderableType:
@@ -221,6 +234,43 @@ def difference(change: Diff) -> RenderableType:
     if len(change.moved) > MOST_ROWS:
         moves.caption = f"and {len(change.moved) - MOST_ROWS:,} more"
     return Group(Text("; ".join(words) + "."), figures, *([moves] if change.moved else []))
+
+
+def moves(found: Moves, gains: Sequence[Arrival] = ()) -> RenderableType:
+    """Steps of transfers: who sends to whom, how long it takes, and what is better after each."""
+    words = f"{len(found.steps):,} steps, {number(found.units)} {found.unit} in {number(found.makespan)} {found.clock}; "
+    words += f"nothing is quicker than {number(found.bound)} {found.clock}."
+    grid = table("step", f"cost {found.clock}", "transfers", "gain", left=0)
+    grid.columns[2].justify = "left"
+    for i, step in enumerate(found.steps[:MOST_ROWS]):
+        shown = ", ".join(f"{t.source} -> {t.target}: {number(t.units)}" for t in step.transfers[:6])
+        more = f" and {len(step.transfers) - 6} more" if len(step.transfers) > 6 else ""
+        gain = number(float(gains[i].gain)) if i < len(gains) else ""
+        grid.add_row(str(i + 1), number(step.cost), escape(shown + more), gain)
+    if len(found.steps) > MOST_ROWS:
+        grid.caption = f"and {len(found.steps) - MOST_ROWS:,} more steps"
+    return Group(Text(words), grid, *(Text(f"  {note}", style="dim") for note in found.notes))
+
+
+def safe_order(order: SafeOrder) -> RenderableType:
+    """Single moves, none of which overloads a node."""
+    words = f"{len(order.moves):,} moves, {number(order.mb)} MB, {number(order.seconds)} s of transfers, longest pause {number(order.longest_pause_s)} s"
+    words += f"; traffic between nodes {number(order.traffic_before)} -> {number(order.traffic_after)} tuples/s."
+    grid = table("move", "task", "from", "to", "worker", "MB", "s", "gain", left=4)
+    for i, m in enumerate(order.moves[:MOST_ROWS]):
+        grid.add_row(
+            f"{i + 1} {m.kind}",
+            escape(m.task),
+            escape(m.source or "-"),
+            escape(m.target),
+            str(m.worker),
+            number(m.mb),
+            number(m.seconds),
+            number(m.gain),
+        )
+    if len(order.moves) > MOST_ROWS:
+        grid.caption = f"and {len(order.moves) - MOST_ROWS:,} more"
+    return Group(Text(words), grid, *(Text(f"  {note}", style="dim") for note in order.notes))
 
 
 def registry(found: Sequence[Entry]) -> RenderableType:

@@ -230,16 +230,12 @@ def hidden_packing(seed: int, slack: float) -> Instance:
     return replace(plain, demand=demand[None], capacity=np.maximum(x.T @ demand, 1.0) * slack)
 
 
-@pytest.mark.parametrize(("slack", "floor"), [(1.05, 20), (1.0, 18)])
-def test_tight_packings_are_found(slack: float, floor: int) -> None:
-    packed = 0
-    for seed in range(20):
-        instance = hidden_packing(seed, slack)
-        found = least_crossing_search(instance)
-        if found is not None:
-            assert not broken_rules(instance, found.x), f"seed {seed}"
-            packed += 1
-    assert packed >= floor
+def test_tight_packings_are_found() -> None:
+    for seed in range(15):
+        instance = hidden_packing(seed, slack=1.02)
+        found = least_crossing_search(instance, steps=500_000)
+        assert found is not None, f"seed {seed}: a feasible problem is refused"
+        assert not broken_rules(instance, found.x), f"seed {seed}"
 
 
 def test_what_cannot_fit_is_refused() -> None:

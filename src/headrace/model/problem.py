@@ -229,6 +229,20 @@ class Problem:
             data.insert(0, tuples * stream.bytes)
         return Pairs(np.concatenate(source), np.concatenate(target), np.concatenate(rate), np.concatenate(data))
 
+    def scaled(self, factor: float) -> Problem:
+        """The same problem with all rates, and the CPU that grows with them, multiplied."""
+        demand = self.demand.copy()
+        demand[:, CPU] *= factor
+        pairs = self.pairs
+        return replace(
+            self,
+            rate=self.rate * factor,
+            demand=demand,
+            cpu_rate=self.cpu_rate * factor,
+            streams=tuple(replace(stream, tuples_per_s=stream.tuples_per_s * factor) for stream in self.streams),
+            pairs=Pairs(pairs.source, pairs.target, pairs.tuples_per_s * factor, pairs.bytes_per_s * factor),
+        )
+
     def only(self, topology: int, taken: Floats, slot_taken: Bools) -> Problem:
         """The problem of one topology alone, on what the others leave."""
         keep = np.flatnonzero(self.topology == topology)

@@ -48,7 +48,6 @@ class Search:
         self.mb_left = math.inf if max_mb is None else max_mb
         self.limited = max_moves is not None or max_mb is not None
         self.hops: list[Hop] = []
-        self.stepped_aside = np.zeros(problem.task_count, dtype=bool)
 
     def open(self) -> Bools:
         """Tasks that are not at their place, [T]."""
@@ -60,7 +59,7 @@ class Search:
         self._start_the_lost()
         while self.moves_left >= 1:
             waiting = np.flatnonzero(self.open())
-            if not len(waiting) or not (self._one_move(waiting) or self._other_slot(waiting) or self._detour()):
+            if not len(waiting) or not (self._one_move(waiting) or self._detour()):
                 return
 
     def _do(self, hop: Hop) -> bool:
@@ -166,76 +165,55 @@ class Search:
         self.gains.restore(before)
         return best, group
 
-    def _other_slot(self, waiting: Ints) -> bool:
-        """Onto the right node into another worker, where only the slot is missing: what is left then costs no transfer."""
-        for t in waiting[self._affordable(waiting)].tolist():
-            n = int(self.new.node[t])
-            if self.room.node[t] != n and self.room.nodes_for(t)[n]:
-                if self.limited and self.gains.of(np.array([t]))[0] <= 0:
-                    continue
-                slot = self.room.slot_for(t, n)
-                if slot is not None and self._do(Hop(t, Place(n, slot))):
-                    return True
-        return self._free_a_slot(waiting)
-
-    def _free_a_slot(self, waiting: Ints) -> bool:
-        """Topologies of one node that want each other's slot: a task in the way goes to another slot, each task at most once."""
-        room, new = self.room, self.new
-        for t in waiting[room.node[waiting] == new.node[waiting]].tolist():
-            n, wanted = int(room.node[t]), int(new.worker[t])
-            in_the_way = (room.node == n) & (room.slot == wanted) & (room.topology != room.topology[t]) & ~self.stepped_aside
-            for e in np.flatnonzero(in_the_way).tolist():
-                here = room.put(e, None)
-                room.usable[n, wanted] = False  # anywhere but where it is in the way
-                slot = room.slot_for(e, n)
-                room.usable[n, wanted] = True
-                room.put(e, here)
-                self.stepped_aside[e] = True
-                if slot is not None and self._do(Hop(e, Place(n, slot))):
-                    return True
-        return False
-
     def _detour(self) -> bool:
-        """Nobody can go straight home: walk until one more is home than now; the cheapest of several walks."""
+        """Nobody can go straight home: walk until some more are home than now; the cheapest of several walks."""
         if self.limited:
             return False
-        home = self.new.node
-        away = int(((home != UNPLACED) & (self.room.node != home)).sum())
-        if not away:
-            return False
-        part = int((home != UNPLACED).sum())
+        away, part = int(self.open().sum()), int((self.new.node != UNPLACED).sum())
+        steps, walks = max(20_000, 400 * part), WALKS if part <= LOOKAHEAD else 2
         for heat in HEATS:
-            steps, found = max(20_000, 400 * part), list[tuple[float, list[Hop]]]()
-            for k in range(WALKS):
-                walk = walk_home(self.room, home, steps=steps, heat=heat, seed=self.seed * 1009 + k)
+            found: list[tuple[float, list[Hop]]] = []
+            for k in range(walks):
+                walk = walk_home(self.room, self.new, steps=steps, heat=heat, seed=self.seed * 1009 + k)
                 if not walk.away:
-                    hops = self._placed(walk.task.tolist(), walk.node.tolist(), away)
-                    if hops is not None:
-                        found.append((float(sum(self.mb[walk.task])), hops))
-            if found:
-                hops = min(found, key=lambda each: (each[0], len(each[1])))[1]
-                return all(self._do(hop) for hop in hops)
+                    columns = walk.task.tolist(), walk.node.tolist(), walk.slot.tolist()
+                    hops = [Hop(t, Place(n, s)) for t, n, s in zip(*columns, strict=True)]
+                    found.append((self._transferred(hops), self._until(hops, away - max(1, away // 20))))
+            for _, hops in sorted(found, key=lambda each: (each[0], len(each[1]))):
+                if self._do_all(hops):
+                    return True
         return False
 
-    def _placed(self, tasks: list[int], nodes: list[int], away: int) -> list[Hop] | None:
-        """The walk, with slots, up to where one more is home than now; None if a slot is missing or the network forbids it."""
-        room, new = self.room, self.new
+    def _transferred(self, hops: list[Hop]) -> float:
+        """Megabytes of a walk."""
+        node, mb = self.room.node.copy(), 0.0
+        for hop in hops:
+            if node[hop.task] not in (hop.place.node, UNPLACED):
+                mb += float(self.mb[hop.task])
+            node[hop.task] = hop.place.node
+        return mb
+
+    def _until(self, hops: list[Hop], wanted: int) -> list[Hop]:
+        """The first part of a walk, to where only so many are away: then the best first again."""
+        away = self.open()
+        for i, hop in enumerate(hops):
+            t = hop.task
+            there = hop.place.node == self.new.node[t] and hop.place.slot == self.new.worker[t]
+            away[t] = not there
+            if int(away.sum()) <= wanted:
+                return hops[: i + 1]
+        return hops
+
+    def _do_all(self, hops: list[Hop]) -> bool:
+        """All hops, or none."""
         done: list[tuple[int, Place | None]] = []
-        hops: list[Hop] = []
-        before = room.plan()
-        for t, n in zip(tasks, nodes, strict=True):
-            slot = room.slot_for(t, n, int(new.worker[t]) if n == new.node[t] else None)
-            if slot is None:
-                break
-            hops.append(Hop(t, Place(n, slot)))
-            done.append((t, room.put(t, hops[-1].place)))
-            after = room.plan() if self.network.limits else before
-            if not self.network.allows(before, after):
-                break
-            before = after
-            if int(((new.node != UNPLACED) & (room.node != new.node)).sum()) < away:
-                break
-        good = int(((new.node != UNPLACED) & (room.node != new.node)).sum()) < away
-        for t, was in reversed(done):
-            room.put(t, was)
-        return hops if good else None
+        for hop in hops:
+            was = self.room.place_of(hop.task)
+            if not self._do(hop):
+                for task, place in reversed(done):
+                    self.room.put(task, place)
+                    self.gains.move(task, UNPLACED if place is None else place.node)
+                del self.hops[len(self.hops) - len(done) :]
+                return False
+            done.append((hop.task, was))
+        return True

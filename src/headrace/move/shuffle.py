@@ -1,6 +1,6 @@
 """Getting everybody home when nobody can go straight home: a random walk from state to state, each of which fits.
 
-Every step of the walk moves one task to a node with room for it, so the walk itself is the order looked for. Tasks away from home drift, those at home
+Every step of the walk moves one task to a slot with room for it, so the walk itself is the order looked for. Tasks away from home drift, those at home
 are sent away now and then, which lets others in; detours that prove unnecessary are taken out again at the end.
 """
 
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.model.arrays import Bools, Floats, Ints
-from headrace.model.problem import UNPLACED
-from headrace.move.room import Room
+from headrace.model.problem import UNPLACED, Assignment
+from headrace.move.room import TOLERANCE, Room
 from headrace.solve.slots import compiled
 
 LONGEST = 3_000  # hops up to which a walk is shortened: that takes their square
@@ -25,6 +25,7 @@ class Walk:
 
     task: Ints
     node: Ints
+    slot: Ints
     away: int
 
 
@@ -38,95 +39,152 @@ class Terms(NamedTuple):
     apart: Bools  # [C]
     component: Ints  # [T]
     topology: Ints  # [T]
-    slots: Ints  # [N]
+    memory: Floats  # [T]
+    heap: Floats  # [G]
+    usable: Bools  # [N, slots]
 
 
 class State(NamedTuple):
     """What does."""
 
     node: Ints  # [T]
+    slot: Ints  # [T]
     free: Floats  # [N, K]
     of_component: Ints  # [C, N] tasks
-    of_topology: Ints  # [N, G] tasks
+    in_slot: Ints  # [N, slots, G] tasks
+    slot_memory: Floats  # [N, slots]
 
 
-def walk_home(room: Room, home: Ints, *, steps: int, heat: float, seed: int) -> Walk:
-    """Walk from where everything stands to `home` [T], UNPLACED for tasks that take no part.
+def walk_home(room: Room, home: Assignment, *, steps: int, heat: float, seed: int) -> Walk:
+    """Walk from where everything stands to `home`; tasks that are UNPLACED there take no part.
 
-    `heat` is the chance to send a task away that is at home. Of slots only their number is looked at: topologies on a node.
+    `heat` is the chance to send a task away that is at home.
     """
     problem = room.problem
     everywhere = np.ones((len(problem.tasks), len(problem.nodes)), dtype=bool)
     allowed = everywhere if problem.allowed is None else problem.allowed.copy()
     terms = Terms(
-        room.need, problem.node_type.copy(), room.slack, allowed, problem.apart.copy(), room.component.copy(), room.topology.copy(),
-        room.usable.sum(axis=1),
+        room.need, problem.node_type.copy(), room.slack, allowed, problem.apart.copy(), room.component.copy(), room.topology.copy(), room.memory,
+        problem.worker_heap_mb * (1 + TOLERANCE), room.usable,
     )  # fmt: skip
-    state = State(room.node, room.free, room.of_component, room.in_slot.sum(axis=1))
-    task, node, away = _wander(terms, _copy(state), home.copy(), steps, heat, seed)
+    state = State(room.node, room.slot, room.free, room.of_component, room.in_slot, room.slot_memory)
+    task, node, slot, away = _wander(terms, _copy(state), home.node.copy(), home.worker.copy(), steps, heat, seed)
     if not away and len(task) <= LONGEST:
-        kept = _needed(terms, state, task, node)
-        task, node = task[kept], node[kept]
-    return Walk(task, node, int(away))
+        kept = _needed(terms, state, task, node, slot)
+        task, node, slot = task[kept], node[kept], slot[kept]
+    return Walk(task, node, slot, int(away))
 
 
 @compiled
 def _copy(state: State) -> State:
-    return State(state.node.copy(), state.free.copy(), state.of_component.copy(), state.of_topology.copy())
+    return State(
+        state.node.copy(), state.slot.copy(), state.free.copy(), state.of_component.copy(), state.in_slot.copy(), state.slot_memory.copy()
+    )  # fmt: skip
 
 
 @compiled
-def _hop(terms: Terms, state: State, t: int, n: int) -> bool:
-    """Move a task to a node, if it fits there."""
-    c, g, here = terms.component[t], terms.topology[t], state.node[t]
+def _node_takes(terms: Terms, state: State, t: int, n: int) -> bool:
+    """Whether a node has the room for a task, whatever its slots."""
+    if state.node[t] == n:
+        return True
+    c = terms.component[t]
     if not terms.allowed[c, n] or (terms.apart[c] and state.of_component[c, n] > 0):
         return False
-    if state.of_topology[n, g] == 0 and np.sum(state.of_topology[n] > 0) >= terms.slots[n]:
-        return False
+    fits = True
     for k in range(state.free.shape[1]):
-        if terms.need[terms.node_type[n], t, k] > state.free[n, k] + terms.slack[n, k]:
-            return False
-    for k in range(state.free.shape[1]):
-        state.free[n, k] -= terms.need[terms.node_type[n], t, k]
-        if here != UNPLACED:
-            state.free[here, k] += terms.need[terms.node_type[here], t, k]
-    state.of_component[c, n] += 1
-    state.of_topology[n, g] += 1
-    if here != UNPLACED:
-        state.of_component[c, here] -= 1
-        state.of_topology[here, g] -= 1
-    state.node[t] = n
-    return True
+        fits = fits and terms.need[terms.node_type[n], t, k] <= state.free[n, k] + terms.slack[n, k]
+    return fits
 
 
 @compiled
-def _wander(terms: Terms, state: State, home: Ints, steps: int, heat: float, seed: int) -> tuple[Ints, Ints, int]:
+def _slot_takes(terms: Terms, state: State, t: int, n: int, s: int) -> bool:
+    """Whether a slot is free, or holds the task's topology, and has the memory."""
+    if s >= terms.usable.shape[1] or not terms.usable[n, s] or (state.node[t] == n and state.slot[t] == s):
+        return False
+    g = terms.topology[t]
+    for other in range(state.in_slot.shape[2]):
+        if other != g and state.in_slot[n, s, other] > 0:
+            return False
+    return state.slot_memory[n, s] + terms.memory[t] <= terms.heap[g]
+
+
+@compiled
+def _some_slot(terms: Terms, state: State, t: int, n: int) -> int:
+    """A slot that takes a task: one with its topology, else an empty one, else -1."""
+    empty = -1
+    for s in range(terms.usable.shape[1]):
+        if _slot_takes(terms, state, t, n, s):
+            if state.in_slot[n, s, terms.topology[t]] > 0:
+                return s
+            if empty < 0:
+                empty = s
+    return empty
+
+
+@compiled
+def _put(terms: Terms, state: State, t: int, n: int, s: int) -> None:
+    """Move a task to a slot that takes it."""
+    c, g = terms.component[t], terms.topology[t]
+    for node, slot, sign in ((state.node[t], state.slot[t], -1), (n, s, 1)):
+        if node != UNPLACED:
+            for k in range(state.free.shape[1]):
+                state.free[node, k] -= sign * terms.need[terms.node_type[node], t, k]
+            state.of_component[c, node] += sign
+            state.in_slot[node, slot, g] += sign
+            state.slot_memory[node, slot] += sign * terms.memory[t]
+    state.node[t], state.slot[t] = n, s
+
+
+@compiled
+def _wander(
+    terms: Terms, state: State, home: Ints, home_slot: Ints, steps: int, heat: float, seed: int
+) -> tuple[Ints, Ints, Ints, int]:
     """The hops of the walk, and how many tasks are away at its end."""
     np.random.seed(seed)
     part = np.flatnonzero(home != UNPLACED)
-    away = np.sum(state.node[part] != home[part])
-    task, node = np.empty(steps, np.int64), np.empty(steps, np.int64)
+    # The tasks away from home stand first in `part`: half of all tries are theirs.
+    away = 0
+    for i in range(len(part)):
+        if state.node[part[i]] != home[part[i]] or state.slot[part[i]] != home_slot[part[i]]:
+            _swap(part, i, away)
+            away += 1
+    task, node, slot = np.empty(steps, np.int64), np.empty(steps, np.int64), np.empty(steps, np.int64)
     hops = 0
     for _ in range(steps):
         if away == 0:
             break
-        t = part[np.random.randint(len(part))]
-        here = state.node[t]
-        if here == home[t]:
-            if np.random.random() >= heat:
-                continue
-            n = np.random.randint(len(terms.node_type))
-        else:
-            n = int(home[t]) if np.random.random() < 0.5 else np.random.randint(len(terms.node_type))
-        if n != here and _hop(terms, state, t, n):
-            away += int(here == home[t]) - int(n == home[t])
-            task[hops], node[hops] = t, n
-            hops += 1
-    return task[:hops], node[:hops], away
+        i = np.random.randint(away if np.random.random() < 0.5 else len(part))
+        at_home = i >= away
+        if at_home and np.random.random() >= heat:
+            continue
+        t = part[i]
+        n = int(home[t]) if not at_home and np.random.random() < 0.5 else np.random.randint(len(terms.node_type))
+        if not _node_takes(terms, state, t, n):
+            continue
+        s = int(home_slot[t])
+        if n != home[t] or not _slot_takes(terms, state, t, n, s):
+            s = _some_slot(terms, state, t, n)
+        if s < 0:
+            continue
+        _put(terms, state, t, n, s)
+        if at_home:
+            _swap(part, i, away)
+            away += 1
+        elif n == home[t] and s == home_slot[t]:
+            away -= 1
+            _swap(part, i, away)
+        task[hops], node[hops], slot[hops] = t, n, s
+        hops += 1
+    return task[:hops], node[:hops], slot[:hops], away
 
 
 @compiled
-def _needed(terms: Terms, start: State, task: Ints, node: Ints) -> Ints:
+def _swap(part: Ints, i: int, j: int) -> None:
+    part[i], part[j] = part[j], part[i]
+
+
+@compiled
+def _needed(terms: Terms, start: State, task: Ints, node: Ints, slot: Ints) -> Ints:
     """The hops the walk cannot do without: each task's detours are dropped, first all, then one by one, where the rest still fits."""
     keep = np.ones(len(task), np.bool_)
     changed = True
@@ -137,28 +195,31 @@ def _needed(terms: Terms, start: State, task: Ints, node: Ints) -> Ints:
             if len(mine) == 0:
                 continue
             keep[mine] = False
-            if _fits(terms, _copy(start), task, node, keep):
+            if _fits(terms, _copy(start), task, node, slot, keep):
                 changed = True
                 continue
             keep[mine] = True
             for i in mine[::-1]:
                 keep[i] = False
-                if _fits(terms, _copy(start), task, node, keep):
+                if _fits(terms, _copy(start), task, node, slot, keep):
                     changed = True
                 else:
                     keep[i] = True
-    where = start.node.copy()
+    where, which = start.node.copy(), start.slot.copy()
     for i in range(len(task)):
         if keep[i]:
-            keep[i] = where[task[i]] != node[i]
-            where[task[i]] = node[i]
+            keep[i] = where[task[i]] != node[i] or which[task[i]] != slot[i]
+            where[task[i]], which[task[i]] = node[i], slot[i]
     return np.flatnonzero(keep)
 
 
 @compiled
-def _fits(terms: Terms, state: State, task: Ints, node: Ints, keep: Bools) -> bool:
+def _fits(terms: Terms, state: State, task: Ints, node: Ints, slot: Ints, keep: Bools) -> bool:
     """Whether the kept hops fit one after another."""
     for i in range(len(task)):
-        if keep[i] and state.node[task[i]] != node[i] and not _hop(terms, state, task[i], node[i]):
-            return False
+        t, n, s = int(task[i]), int(node[i]), int(slot[i])
+        if keep[i] and (state.node[t] != n or state.slot[t] != s):
+            if not _node_takes(terms, state, t, n) or not _slot_takes(terms, state, t, n, s):
+                return False
+            _put(terms, state, t, n, s)
     return True

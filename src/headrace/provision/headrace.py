@@ -31,8 +31,9 @@ from headrace.solve.dop import cheapest, fastest
 from headrace.solve.fill import Filled, filled, pools_of
 from headrace.solve.rate_lp import Pools, cheapest_machines, fastest_machines, most_rate
 
-MARGINS = (0.0, 0.003, 0.006, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.18, 0.25, 0.4, 0.6, 1.0, 2.0)
-TRIES = 24  # other machines that are filled to see whether they do as well for less, or better for as much
+MARGIN = 0.002  # the least by which more is asked for after machines could not be filled
+SLACK = 1.002  # machines whose bound is no further above what is wanted are not worth filling
+MOST_TRIES = 24  # other machines that are filled to see whether they do as well for less, or better for as much
 ENOUGH = 1e-9  # relative: by how much a rate may miss
 LEAST = 1e-3  # of what one machine carries: a rate that works at all
 
@@ -81,6 +82,11 @@ class Offer:
     def cost(self, machines: Ints) -> float:
         """Price of machines[Y]."""
         return float((machines * self.price).sum())
+
+    @property
+    def tries(self) -> int:
+        """How many other machines to try: fewer where filling takes long."""
+        return int(np.clip(20_000 // (len(self.load.most) ** 2 + 1), 6, MOST_TRIES))
 
     def ended(self) -> bool:
         """Whether time is up."""
@@ -170,19 +176,21 @@ def carrying(offer: Offer, rate: float, machines: Ints, found: Filled) -> Provis
 
 def first_that_carries(offer: Offer, factor: float, below: float) -> tuple[Ints, Filled] | None:
     """The cheapest machines for a little more than the factor that, when filled, carry it; None if there are none below a cost."""
-    seen: set[bytes] = set()
-    for margin in MARGINS:
-        fluid = cheapest_machines(offer.pools, offer.price, offer.available, factor * (1 + margin))
+    asked = factor
+    while not offer.ended():
+        fluid = cheapest_machines(offer.pools, offer.price, offer.available, asked)
         if fluid is None:
             break
         machines = np.round(fluid.machines).astype(np.int64)
-        if offer.cost(machines) >= below or offer.ended():
-            break
-        if machines.tobytes() not in seen:
-            seen.add(machines.tobytes())
-            found = carried(offer, machines, factor, offer.steps)
-            if found is not None:
-                return machines, found
+        if offer.cost(machines) >= below:
+            return None
+        found = offer.fill(machines, offer.steps, enough=factor)
+        reached = 0.0 if found is None else found[1].factor
+        if found is not None and reached >= factor * (1 - ENOUGH):
+            return machines, found[1]
+        # What could not be filled comes on top, in part: the next machines may be easier to fill.
+        missed = min(max(factor / reached - 1, MARGIN), 1.0) if reached > 0 else 1.0
+        asked *= 1 + max(MARGIN, 0.7 * missed)
     if not np.isfinite(offer.available).all():
         return None
     everything = offer.available.astype(np.int64)
@@ -198,7 +206,7 @@ def carried(offer: Offer, machines: Ints, factor: float, steps: int | None) -> F
 
 def cheaper(offer: Offer, factor: float, machines: Ints, found: Filled) -> tuple[Ints, Filled]:
     """Exchange machines for cheaper ones as long as the factor is still carried."""
-    tries = TRIES
+    tries = offer.tries
     improved = True
     while improved and tries > 0 and not offer.ended():
         improved = False
@@ -208,7 +216,7 @@ def cheaper(offer: Offer, factor: float, machines: Ints, found: Filled) -> tuple
             if tries <= 0 or offer.ended():
                 break
             fluid = most_rate(offer.pools, other.astype(np.float64))
-            if fluid is None or fluid.bound < factor:
+            if fluid is None or fluid.bound < factor * SLACK:
                 continue
             tries -= 1
             better = carried(offer, other, factor, offer.steps)
@@ -258,7 +266,7 @@ def fastest_filled(offer: Offer, budget: float, machines: Ints) -> tuple[Ints, F
     """Fill the machines, then exchange some within the budget while that raises the factor."""
     first = offer.fill(machines, offer.steps)
     best = None if first is None else (machines, first[1])
-    tries = TRIES
+    tries = offer.tries
     improved = True
     while improved and tries > 0 and not offer.ended():
         improved = False
@@ -266,7 +274,7 @@ def fastest_filled(offer: Offer, budget: float, machines: Ints) -> tuple[Ints, F
             if tries <= 0 or offer.ended():
                 break
             fluid = most_rate(offer.pools, other.astype(np.float64))
-            if fluid is None or (best is not None and fluid.bound <= best[1].factor * 1.002):
+            if fluid is None or (best is not None and fluid.bound <= best[1].factor * SLACK):
                 continue
             tries -= 1
             found = offer.fill(other, offer.steps)

@@ -57,14 +57,20 @@ def crossing_bound(
     instance: Instance, *, steps: int | None = None, deadline: Callable[[], bool] | None = None
 ) -> tuple[float, str]:
     """A bound that no feasible plan's crossing traffic is below, and its kind (lagrangian, or trivial where that finds none)."""
-    q = _few_node_classes(quotient(instance))
-    total = float(kept_by(q, q.count[None])[0]) if len(q.count) else 0.0
-    if total <= 0.0 or not len(q.nodes):
-        return 0.0, "trivial"
-    relaxation = _relaxation(q)
-    kept = _least_upper_bound(relaxation, total, Budget(_rounds(relaxation) if steps is None else steps, deadline))
-    bound = min(max(total * (1 - 1e-9) - kept, 0.0), total)
+    q = quotient(instance)
+    total = float(kept_by(q, q.count[None])[0])
+    bound = total - most_kept_at_all(q, steps=steps, deadline=deadline)
     return (bound, "lagrangian") if bound > 0.0 else (0.0, "trivial")
+
+
+def most_kept_at_all(q: Quotient, *, steps: int | None = None, deadline: Callable[[], bool] | None = None) -> float:
+    """Traffic that no plan keeps more of inside nodes; between 0 and all there is."""
+    total = float(kept_by(q, q.count[None])[0])
+    if total <= 0.0 or not len(q.nodes):
+        return total
+    relaxation = _relaxation(_few_node_classes(q))
+    kept = _least_upper_bound(relaxation, total, Budget(_rounds(relaxation) if steps is None else steps, deadline))
+    return float(np.clip(kept + 1e-9 * total, 0.0, total))
 
 
 def _few_node_classes(q: Quotient) -> Quotient:

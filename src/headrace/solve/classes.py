@@ -125,7 +125,9 @@ def _keep_apart(problem: Problem, owner: Ints, demand: Floats) -> tuple[Floats, 
     apart = problem.apart[owner]
     capacity = problem.free
     for c in np.flatnonzero(problem.apart & (np.bincount(owner, minlength=len(problem.apart)) > 1)).tolist():
-        demand = np.concatenate([demand, np.broadcast_to((owner == c).astype(np.float64)[:, None], (*demand.shape[:2], 1))], axis=2)
+        demand = np.concatenate(
+            [demand, np.broadcast_to((owner == c).astype(np.float64)[:, None], (*demand.shape[:2], 1))], axis=2
+        )
         capacity = np.column_stack([capacity, np.ones(len(capacity))])
     return demand, capacity, apart
 

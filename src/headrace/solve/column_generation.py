@@ -31,8 +31,8 @@ Placed = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds
 
 SMOOTHING = 0.4  # weight of the best prices known against those of the last master program
 CONVERGED = 2e-4  # of all traffic: the first slack is far more
-SEARCH_NODES = 500_000  # of a knapsack search per step
-QUICK_NODES = 20_000  # of a search that only looks whether some pattern pays
+STEP_WORK = 150_000_000  # class and neighbour visits of a knapsack search per step, about half a second
+QUICK_PART = 15  # of a step, for a search that only looks whether some pattern pays
 BEST_FOUND = 32  # patterns that a search for the best hands over
 COLUMNS_KEPT = 3_000  # in the master program; beyond, the worst leave
 COLUMN_LIMIT = 200_000  # of an enumeration: an integer program over more is hopeless
@@ -132,7 +132,7 @@ def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | Non
             continue
         searches = [open_search(holder, -trial, float(floor[j])) for j, holder in enumerate(master.nodes)]
         for j, holder in enumerate(master.nodes):
-            found = _look(holder, searches[j], QUICK_NODES)
+            found = _look(holder, searches[j], _step_nodes(holder) // QUICK_PART)
             added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
         if added:
             continue
@@ -169,6 +169,11 @@ def _paying(master: _Master, j: int, patterns: Ints, task: Floats, node: Floats,
     return np.flatnonzero(kept_by(master.q, patterns) - patterns @ task - node[j] > tolerance)
 
 
+def _step_nodes(node: Node) -> int:
+    """Search nodes in a step."""
+    return STEP_WORK // (4 * len(node.most) + int(np.count_nonzero(node.weight)))
+
+
 def _look(node: Node, search: Search, nodes: int) -> Ints:
     """Ever better patterns that so many more nodes of the search find."""
     found, worth = np.zeros((BEST_FOUND, len(node.most)), dtype=np.int64), np.zeros(BEST_FOUND)
@@ -180,7 +185,7 @@ def _best(node: Node, search: Search, budget: Budget) -> tuple[float, Ints]:
     """The most that a pattern is worth (at least 0), or an upper bound if the budget ends, and good patterns on the way."""
     found = [np.zeros((0, len(node.most)), dtype=np.int64)]
     while search.depth[0] >= 0:
-        found.append(_look(node, search, SEARCH_NODES))
+        found.append(_look(node, search, _step_nodes(node)))
         if search.depth[0] >= 0:
             budget.spend()
             if budget.spent():
@@ -251,7 +256,7 @@ def _enumerate(nodes: list[Node], prices: _Prices, slack: float, budget: Budget)
         found, worth = np.zeros((20_000, len(prices.task)), dtype=np.int64), np.zeros(20_000)
         search = open_search(node, -prices.task, float(prices.node[j]) - slack)
         while search.depth[0] >= 0:
-            hits = advance(node, search, True, found, worth, SEARCH_NODES)
+            hits = advance(node, search, True, found, worth, _step_nodes(node))
             patterns += list(found[:hits].copy())
             of_class += [j] * hits
             if search.depth[0] >= 0:
@@ -266,7 +271,7 @@ def _program(q: Quotient, of_class: list[int], patterns: list[Ints]) -> IntegerP
     on_node = csr_array((np.ones(len(patterns)), (of_class, np.arange(len(patterns)))), shape=(len(q.nodes), len(patterns)))
     return IntegerProgram(
         gain=kept_by(q, counts),
-        matrix=vstack([csr_array(counts.T.astype(np.float64)), on_node], format="csr"),
+        matrix=csr_array(vstack([csr_array(counts.T.astype(np.float64)), on_node])),
         low=np.concatenate([q.count, np.full(len(q.nodes), -np.inf)]),
         high=np.concatenate([q.count, q.nodes]).astype(np.float64),
     )

@@ -7,18 +7,15 @@ halving, and ask for each whether machines for it can be paid.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint
 from scipy.sparse import csr_array
 
 from headrace.errors import Unsupported
 from headrace.model.arrays import Bools, Floats, Ints
-
-_milp = cast(Callable[..., Any], milp)  # the stub takes no options that are built step by step
+from headrace.solve.quiet import quiet_milp
 
 ROUNDING = 1e-9  # relative: a task may be as full as a sum of floats makes it
 MOST_CANDIDATES = 20_000_000
@@ -82,7 +79,7 @@ def _one_type(market: Market, need: Ints, usable: Bools, budget: float, any_will
     one = csr_array((np.ones(len(c)), (c, pick)), shape=(len(need), len(c)))
     scarce = csr_array((count.astype(np.float64), (y, pick)), shape=(len(market.price), len(c)))
     rows = [LinearConstraint(one, 1, 1), LinearConstraint(scarce, -np.inf, market.available.astype(np.float64))]
-    chosen = _solved(cost, rows, np.ones(len(c)), budget, any_will_do)
+    chosen = _solved(cost, rows, budget, any_will_do)
     if chosen is None:
         return None
     machines = np.zeros_like(need)
@@ -92,10 +89,7 @@ def _one_type(market: Market, need: Ints, usable: Bools, budget: float, any_will
 
 
 def _mixed(market: Market, need: Ints, usable: Bools, budget: float, any_will_do: bool) -> Ints | None:
-    """Any types for the tasks of a component: a level n of parallelism is chosen, then n machines of the types that do with n tasks.
-
-    Once the levels stand, the rest is a transport of machines to components, so only the levels need to be whole numbers.
-    """
+    """Any types for the tasks of a component: a level n of parallelism is chosen, then n machines of the types that do with n tasks."""
     level: list[tuple[int, int]] = sorted({(int(c), int(need[c, y])) for c, y in zip(*np.nonzero(usable), strict=True)})
     arcs = [(i, c, y) for i, (c, n) in enumerate(level) for y in np.flatnonzero(usable[c] & (need[c] <= n)).tolist()]
     levels, size = len(level), len(level) + len(arcs)
@@ -116,8 +110,7 @@ def _mixed(market: Market, need: Ints, usable: Bools, budget: float, any_will_do
         LinearConstraint(scarce, -np.inf, market.available.astype(np.float64)),
     ]
     cost = np.concatenate([np.zeros(levels), market.price[kind]])
-    whole = np.concatenate([np.ones(levels), np.zeros(len(arcs))])
-    chosen = _solved(cost, rows, whole, budget, any_will_do)
+    chosen = _solved(cost, rows, budget, any_will_do, np.concatenate([np.ones(levels), np.full(len(arcs), np.inf)]))
     if chosen is None:
         return None
     machines = np.zeros_like(need)
@@ -125,13 +118,14 @@ def _mixed(market: Market, need: Ints, usable: Bools, budget: float, any_will_do
     return machines
 
 
-def _solved(cost: Floats, rows: list[LinearConstraint], whole: Floats, budget: float, any_will_do: bool) -> Floats | None:
-    """Least cost over binary (where `whole`) and free variables; None where the budget forbids every solution."""
+def _solved(
+    cost: Floats, rows: list[LinearConstraint], budget: float, any_will_do: bool, upper: float | Floats = 1.0
+) -> Floats | None:
+    """Least cost over whole numbers; None where the budget forbids every solution."""
     if np.isfinite(budget):
         rows = [*rows, LinearConstraint(csr_array(cost[None, :]), -np.inf, budget * (1 + ROUNDING / 2))]
-    upper = np.where(whole > 0, 1.0, np.inf)
     options = {"mip_rel_gap": 1.0 if any_will_do else 1e-9}
-    result = _milp(cost, constraints=rows, integrality=whole, bounds=Bounds(0, upper), options=options)
+    result = quiet_milp(cost, constraints=rows, integrality=np.ones(len(cost)), bounds=Bounds(0, upper), options=options)
     return None if result.x is None else np.asarray(result.x, dtype=np.float64)
 
 
@@ -141,6 +135,9 @@ def fastest(market: Market, budget: float, *, mixed: bool = False) -> Ints | Non
         return None
     factors = candidates(market, budget)
     low, high = -1, len(factors)  # factors[low] is carried, factors[high] is not
+    single = fastest(market, budget) if mixed else None
+    if single is not None:
+        low = int(np.searchsorted(factors, market.factor(single) * (1 - ROUNDING)))
     while high - low > 1:
         middle = (low + high) // 2
         if cheapest(market, float(factors[middle]), budget=budget, mixed=mixed, any_will_do=True) is None:

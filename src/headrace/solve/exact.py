@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.solve.bound import crossing_bound
+from headrace.solve.bound import most_kept_at_all
 from headrace.solve.column_generation import Kept, Placed, most_kept
 from headrace.solve.instance import Instance, Ints
 from headrace.solve.integer_program import Budget, common_unit, maximise
@@ -25,7 +25,7 @@ class Proof:
     x: Ints | None  # [C, N]  best counts found
     bound: float  # no plan has less crossing traffic; inf if there is no plan at all
     proven: bool  # x is optimal
-    kind: str  # exact | column-generation | lagrangian | trivial
+    kind: str  # exact | column-generation | pieces | lagrangian | trivial
     stopped: str  # done | steps | seconds
     infeasible: bool  # proven that no x fits
 
@@ -35,8 +35,8 @@ def least_crossing(
 ) -> Proof:
     """The counts x[C, N] with least crossing traffic, or the best that the budget allows with an honest bound.
 
-    `start` is a plan that fits. A step is one round of column generation, half a million nodes of a knapsack search, or one
-    attempt at an integer program.
+    `start` is a plan that fits. A step is one round of column generation, a stretch of a knapsack search as long as such a round,
+    or one attempt at an integer program.
     """
     if start is not None and instance.crossing(start) <= 1e-12 * max(instance.total_weight, 1.0):
         return Proof(start.copy(), 0.0, True, "exact", "done", False)  # nothing crosses: nothing to prove
@@ -46,9 +46,7 @@ def least_crossing(
     if not len(q.count):
         return Proof(np.zeros(instance.allowed.shape, dtype=np.int64), 0.0, True, "exact", "done", False)
     budget = Budget(steps, deadline)
-    kept = Kept(None, np.inf, False)
-    if len(q.count) <= MOST_CLASSES:
-        kept = _most_kept(q, None if start is None else patterns_of(q, start), budget)
+    kept, kind = _most_kept(q, None if start is None else patterns_of(q, start), budget)
     if kept.done and kept.placed is None and start is None:
         return Proof(None, np.inf, False, "exact", "done", True)
     x = None if kept.placed is None else counts_of(instance, q, kept.placed)
@@ -56,22 +54,30 @@ def least_crossing(
         x = start.copy()
     if kept.done and x is not None:
         return Proof(x, instance.crossing(x), True, "exact", "done", False)
-    bound, kind = crossing_bound(instance, deadline=deadline)
-    if instance.total_weight - kept.upper > bound:
-        bound, kind = instance.total_weight - kept.upper, "column-generation"
-    return Proof(x, bound, False, kind, "steps" if budget.stopped == "done" else budget.stopped, False)
+    bound = instance.total_weight - kept.upper
+    stopped = "steps" if budget.stopped == "done" else budget.stopped
+    return Proof(x, max(bound, 0.0), False, kind if bound > 0.0 else "trivial", stopped, False)
 
 
-def _most_kept(q: Quotient, known: Placed | None, budget: Budget) -> Kept:
-    """The pieces decide where there are few of them; column generation where there are many, or where they cannot decide."""
+def _most_kept(q: Quotient, known: Placed | None, budget: Budget) -> tuple[Kept, str]:
+    """The pieces decide where they are few; column generation where they are many or cannot decide. With the kind of the bound."""
     unit = common_unit(q.edge_weight)
-    by_pieces = _by_pieces(q, known, budget, unit)
-    if by_pieces is None:
-        return most_kept(q, known, budget, unit=unit)
-    if by_pieces.done or budget.spent():
-        return by_pieces
-    further = most_kept(q, by_pieces.placed, budget, unit=unit)
-    return Kept(further.placed, min(further.upper, by_pieces.upper), further.done)
+    small = len(q.count) <= MOST_CLASSES
+    by_pieces = _by_pieces(q, known, budget, unit) if small else None
+    if by_pieces is not None:
+        if by_pieces.done:
+            return by_pieces, "exact"
+        known = by_pieces.placed
+    # Cheap, and better than what column generation has when it is stopped early.
+    upper, kind = most_kept_at_all(q, deadline=budget.deadline), "lagrangian"
+    if by_pieces is not None and by_pieces.upper < upper:
+        upper, kind = by_pieces.upper, "pieces"
+    further = most_kept(q, known, budget, unit=unit) if small else Kept(known, np.inf, False)
+    if further.done:
+        return further, "exact"
+    if further.upper < upper:
+        upper, kind = further.upper, "column-generation"
+    return Kept(further.placed, upper, False), kind
 
 
 def _by_pieces(q: Quotient, known: Placed | None, budget: Budget, unit: float | None) -> Kept | None:

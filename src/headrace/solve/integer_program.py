@@ -12,10 +12,18 @@ from scipy.sparse import csr_array
 
 from headrace.solve.instance import Floats, Ints
 
-_milp = cast(Callable[..., Any], milp)  # the stub takes no options that are built step by step
+# What is known of their types is too narrow: no arrays of limits, no options built step by step.
+_milp = cast(Callable[..., Any], milp)
+_constraint = cast(Callable[..., Any], LinearConstraint)
 
-FIRST_NODES = 100  # branch-and-bound nodes of the first attempt where the budget can end; each further attempt takes more
-MORE_NODES = 8
+FIRST_NODES, MORE_NODES = (
+    100,
+    8,
+)  # branch-and-bound nodes of the first attempt where the budget can end, and how many times more next
+FIRST_SECONDS, MORE_SECONDS = (
+    2.0,
+    2.0,
+)  # the same where there is a deadline: only an attempt that is done counts, so answers do not vary
 
 
 @dataclass(slots=True)
@@ -70,20 +78,22 @@ class Outcome:
 
 def maximise(program: IntegerProgram, budget: Budget, *, unit: float) -> Outcome:
     """The best solution that the budget allows. `unit` divides every gain where there is such a number, else gives their scale."""
-    attempt = FIRST_NODES
+    nodes, seconds = FIRST_NODES, FIRST_SECONDS
     outcome = Outcome(None, float(np.inf), False)
     while not outcome.done and not budget.spent():
         budget.spend()
-        outcome = _attempt(program, None if budget.endless else attempt, unit)
-        attempt *= MORE_NODES
+        outcome = _attempt(program, None if budget.endless else nodes, None if budget.deadline is None else seconds, unit)
+        nodes, seconds = nodes * MORE_NODES, seconds * MORE_SECONDS
     return outcome
 
 
-def _attempt(program: IntegerProgram, nodes: int | None, unit: float) -> Outcome:
+def _attempt(program: IntegerProgram, nodes: int | None, seconds: float | None, unit: float) -> Outcome:
     options: dict[str, Any] = {"mip_rel_gap": 0.0}
     if nodes is not None:
         options["node_limit"] = nodes
-    constraints = LinearConstraint(program.matrix, program.low, program.high)
+    if seconds is not None:
+        options["time_limit"] = seconds
+    constraints = _constraint(program.matrix, program.low, program.high)
     integrality = np.ones(len(program.gain))
     cost = -program.gain / unit
     result = _milp(cost, integrality=integrality, bounds=Bounds(0, np.inf), constraints=constraints, options=options)

@@ -28,7 +28,7 @@ from headrace.solve.refine import BEST_COST, BEST_NODES, COST, SAMPLE, SAMPLED, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from headrace.solve.instance import Bools, Floats, Instance, Ints
+    from headrace.solve.instance import Floats, Instance, Ints
 
 
 class Heat(NamedTuple):
@@ -43,8 +43,8 @@ class Heat(NamedTuple):
 COOLING = Heat(0.3, 0.001)
 # In turn: mild heat, strong heat, and rounds that pass through what is otherwise forbidden, since hard limits can cut the plans into
 # islands.
-MILD, STRONG = Heat(0.25, 0.08), Heat(0.5, 0.02)
-ROUNDS = (MILD, MILD, MILD, STRONG, MILD, MILD, MILD, Heat(0.25, 0.08, overload=1.5, node=0.5))
+MILD, STRONG, THROUGH = Heat(0.25, 0.08), Heat(0.5, 0.02), Heat(0.25, 0.08, overload=1.5, node=0.5)
+ROUNDS = (MILD, THROUGH, MILD, STRONG, MILD, MILD, MILD, STRONG)
 
 RECIPES = (
     Recipe(cut_weight=0.5, noise=0.0, tries=24, partial=False, manner=BY_TRAFFIC, grown=True),
@@ -55,7 +55,7 @@ RECIPES = (
     Recipe(cut_weight=0.0, noise=0.0, tries=1, partial=False, manner=ROOMIEST, grown=False),
 )
 PACKING = RECIPES[4]
-RESCUES = 40  # blurred constructions tried before a problem is given up
+RESCUES = 24  # blurred constructions tried before a problem is given up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,7 +168,7 @@ def hopeless(instance: Instance) -> bool:
         for r in range(limit.shape[1]):
             fits[:, nodes] &= instance.demand[y, :, r][:, None] <= limit[nodes, r][None, :]
         least = np.where(fits[:, nodes].any(axis=1)[:, None], np.minimum(least, instance.demand[y]), least)
-    wanted: Bools = np.greater(instance.count, 0)
+    wanted = np.nonzero(instance.count)[0]
     places = np.where(instance.apart, fits.sum(axis=1), np.where(fits.any(axis=1), instance.count, 0))
     if (places < instance.count)[wanted].any() or (instance.memory > instance.heap[instance.group] * (1 + TOLERANCE))[
         wanted
@@ -265,7 +265,7 @@ def repair(search: Search, steps: int) -> None:
     price = (1.0 + 10 * search.instance.total_weight) / task
     search.terms = terms._replace(node_price=0.0)
     try:
-        search.steps(steps, hot=price * task, cold=price * task * 0.005, over_price=price, until_fits=True)
+        search.steps(steps, hot=price * task * 0.3, cold=price * task * 0.003, over_price=price, until_fits=True)
     finally:
         search.terms = terms
 

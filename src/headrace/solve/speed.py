@@ -184,7 +184,7 @@ def fast_counts(
             part = min(SLICE_STEPS, each - done)
             even_out(terms, state, costs, live, rng, best, best_value, part, mode, hot * (1 - done / each))
             done += part
-            reached = mode == RATE and best_value[0] * enough <= 1.0
+            reached = mode == RATE and best_value[0] <= 1.0 / enough
             if reached or (deadline is not None and deadline()):
                 return np.ascontiguousarray(best.T)
     return np.ascontiguousarray(best.T)

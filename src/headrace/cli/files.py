@@ -1,0 +1,120 @@
+"""Commands about files and about the tool itself: check, init, schema, import, schedulers, completion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headrace.cli.shared import FILES, JSON, OUT, dumps, emit, main, read, save, split
+from headrace.errors import InvalidInput
+
+
+@main.command()
+@FILES
+@JSON
+def check(files: tuple[str, ...], as_json: bool) -> None:
+    """Validate files together, and say what they describe."""
+    inputs = read(files)
+    document = inputs.document
+    summary: dict[str, Any] = {"files": list(files), "sections": sorted(inputs.files)}
+    has_graph = any(s is not None for s in (document.topology, document.topologies, document.tasks))
+    if has_graph and (document.cluster is not None or document.inventory is not None):
+        from headrace.model.build import build
+
+        problem = build(inputs)
+        summary |= {
+            "topologies": len(problem.topologies), "components": len(problem.components), "tasks": problem.task_count,
+            "nodes": len(problem.nodes), "streams": len(problem.streams), "measured_pairs": len(problem.pairs), "notes": list(problem.notes),
+        }  # fmt: skip
+    elif has_graph:
+        from headrace.model.components import components_of
+
+        topologies, components = components_of(inputs, {})
+        tasks = sum(c.spec.tasks for c in components)
+        summary |= {"topologies": len(topologies), "components": len(components), "tasks": tasks}
+    if as_json:
+        click.echo(dumps({"format": "headrace/1", "check": summary}))
+        return
+    counts = ", ".join(
+        f"{summary[key]:,} {key}" for key in ("topologies", "components", "tasks", "nodes", "streams") if key in summary
+    )
+    click.echo(f"good: {', '.join(files)}: " + (counts or f"sections {', '.join(summary['sections'])}"))
+    for note in summary.get("notes", ()):
+        click.echo(f"  {note}")
+
+
+@main.command()
+@click.argument("file", type=click.Path(dir_okay=False), default="headrace.yaml")
+def init(file: str) -> None:
+    """Write a commented starter file."""
+    from headrace.model.starter import STARTER
+
+    if Path(file).exists():
+        raise InvalidInput(f"{file}: exists already, and is left as it is; name another file")
+    save(file, STARTER)
+    click.echo(f"wrote {file}; next: headrace place {file}")
+
+
+@main.command()
+def schema() -> None:
+    """Print the JSON Schema of the file format, for editors."""
+    from headrace.model.document import schema as generated
+
+    click.echo(dumps(generated()))
+
+
+@main.group(name="import")
+def import_() -> None:
+    """Turn another system's description into headrace/1 files."""
+
+
+@import_.command()
+@click.argument("file", type=click.Path())
+@click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="A value for ${KEY}; repeatable.")
+@OUT
+def flux(file: str, properties: tuple[str, ...], out: str | None) -> None:
+    """Storm Flux YAML."""
+    from headrace.model.flux import flux as read_flux
+
+    emit(read_flux(file, {key: str(value) for key, value in split(properties)}), out)
+
+
+@import_.command()
+@click.argument("file", type=click.Path())
+@OUT
+def production(file: str, out: str | None) -> None:
+    """A cluster and its topologies in one JSON file, without rates (each stream: 1 tuple/s per source task)."""
+    from headrace.model.production import production as read_production
+
+    emit(read_production(file), out)
+
+
+@main.command()
+@JSON
+def schedulers(as_json: bool) -> None:
+    """What schedulers there are, where they come from, how mature they are."""
+    from headrace.registry import entries
+
+    found = entries()
+    if as_json:
+        rows = [
+            {"name": e.name, "folder": e.folder, "source": e.source, "maturity": e.maturity, "guards": e.guards} for e in found
+        ]
+        click.echo(dumps({"schedulers": rows}))
+    else:
+        from headrace import terminal
+
+        terminal.show(terminal.registry(found))
+
+
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the shell completion script: eval "$(headrace completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(main, {}, "headrace", "_HEADRACE_COMPLETE").source())

@@ -1,0 +1,1 @@
+"""Keep it so: observe, judge, decide, move."""
