@@ -167,10 +167,11 @@ def hopeless(instance: Instance) -> bool:
         nodes = np.nonzero(instance.node_type == y)[0]
         for r in range(limit.shape[1]):
             fits[:, nodes] &= instance.demand[y, :, r][:, None] <= limit[nodes, r][None, :]
-        least = np.where(fits[:, nodes].any(axis=1)[:, None], np.minimum(least, instance.demand[y]), least)
+        reachable = np.any(fits[:, nodes], axis=1, keepdims=True)
+        least = np.where(reachable, np.minimum(least, instance.demand[y]), least)
     wanted = np.nonzero(instance.count)[0]
     places = np.where(instance.apart, fits.sum(axis=1), np.where(fits.any(axis=1), instance.count, 0))
-    if (places < instance.count)[wanted].any() or (instance.memory > instance.heap[instance.group] * (1 + TOLERANCE))[
+    if np.less(places, instance.count)[wanted].any() or (instance.memory > instance.heap[instance.group] * (1 + TOLERANCE))[
         wanted
     ].any():
         return True
