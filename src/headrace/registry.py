@@ -14,7 +14,15 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from headrace.errors import InvalidInput
 
 FOLDERS = {folder: f"headrace.{folder}" for folder in ("place", "size", "provision", "move")}  # each has SCHEDULERS
-GIVEN = ("seed", "steps", "deadline", "objective", "move_cost", "budget", "rate")  # passed by the planner to algorithms that take them
+GIVEN = (
+    "seed",
+    "steps",
+    "deadline",
+    "objective",
+    "move_cost",
+    "budget",
+    "rate",
+)  # passed by the planner to algorithms that take them
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,6 +161,10 @@ def demo(out: str, as_json: bool) -> None:
     from headrace.model.build import build
     from headrace.page import page
 
+    click.echo(
+        f"Planning with {len(SCHEDULERS)} schedulers. The first run compiles the search kernels, which takes about a minute.",
+        err=True,
+    )
     inputs = read(demo_files())
     results = progress(planner.compare(build(inputs)), len(SCHEDULERS))
     save(out, page(results, title="Word count on nine nodes", command="headrace demo"))

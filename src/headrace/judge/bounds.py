@@ -12,8 +12,8 @@ import numpy as np
 
 from headrace.model.problem import CPU, Problem
 
-EXACT_TASKS, EXACT_NODES = 40, 12  # up to here the optimum itself is tried for
-EXACT_STEPS = 6
+EXACT_TASKS, EXACT_NODES = 60, 16  # up to here the optimum itself is tried for
+EXACT_STEPS = 20
 SEARCH_STEPS = 20_000  # for a first plan that lets the proof cut
 
 

@@ -38,7 +38,8 @@ def nasiri_scenario(
             components["sink"] = {"inputs": dict.fromkeys(NASIRI_MS, "shuffle")}
             kinds["sink"] = "low"
     profile = {
-        name: {f"m{i}": {"cpu_ms": ms, "cpu_fixed": fixed} for i, ms in enumerate(NASIRI_MS[kind], 1)} for name, kind in kinds.items()
+        name: {f"m{i}": {"cpu_ms": ms, "cpu_fixed": fixed} for i, ms in enumerate(NASIRI_MS[kind], 1)}
+        for name, kind in kinds.items()
     }
     nodes = {
         f"m{i}-{{1..{count}}}": {"type": f"m{i}", "cpu": 100, "memory_mb": memory, "slots": 1, "bandwidth_mbps": 1000}
@@ -74,10 +75,12 @@ def cao_pipeline(modules: int, edges: int, *, kinds: int = 16, seed: int = 0) ->
     for v in range(1, modules):
         components[f"w{v}"] = {"inputs": {f"w{u}": "shuffle" for u in sorted(inputs[v])}, "join": "zip"}
     profile = {
-        f"w{v}": {f"vt{t}": {"cpu_ms": round(1000 * work[v] / speed[t - 1], 6)} for t in range(1, kinds + 1)} for v in range(modules)
+        f"w{v}": {f"vt{t}": {"cpu_ms": round(1000 * work[v] / speed[t - 1], 6)} for t in range(1, kinds + 1)}
+        for v in range(modules)
     }
     catalog = {
-        f"vt{t}": {"price": round(price[t - 1], 6), "available": modules, "cpu": 100, "memory_mb": 2048 * t} for t in range(1, kinds + 1)
+        f"vt{t}": {"price": round(price[t - 1], 6), "available": modules, "cpu": 100, "memory_mb": 2048 * t}
+        for t in range(1, kinds + 1)
     }
     topology = {"name": f"cao-{modules}-{seed}", "components": components}
     return {"format": FORMAT, "topology": topology, "profile": profile, "catalog": catalog, "machine_per_task": True}
@@ -135,7 +138,10 @@ def random_catalog(kinds: int = 5, *, seed: int = 0) -> Content:
 def random_cluster(nodes: int, *, kinds: int = 4, seed: int = 0) -> Content:
     """A cluster of several types of machines in a few racks."""
     random = Random(f"cluster {nodes} {kinds} {seed}")
-    types = [{"type": f"k{i}", "cpu": 100 * random.choice((1, 2, 4, 8, 16)), "slots": random.choice((2, 4))} for i in range(1, kinds + 1)]
+    types = [
+        {"type": f"k{i}", "cpu": 100 * random.choice((1, 2, 4, 8, 16)), "slots": random.choice((2, 4))}
+        for i in range(1, kinds + 1)
+    ]
     return {
         "cluster": {
             "nodes": {

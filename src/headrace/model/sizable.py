@@ -137,7 +137,9 @@ def sizable(workload: Workload, *, catalog: bool) -> Workload:
         if any(cost.cpu_ms is not None or cost.cpu_fixed for cost in profile.get(c.name, {}).values()):
             continue
         if c.spec.cpu is None and not c.spec.spout:
-            only = "has only thread points, which are for lsa and mba" if profile.get(c.name) else "has neither a profile nor `cpu`"
+            only = (
+                "has only thread points, which are for lsa and mba" if profile.get(c.name) else "has neither a profile nor `cpu`"
+            )
             raise workload.inputs.invalid(c.path, f"`{c.name}` {only}, so what a tuple costs is not known; add it to `profile`")
         if per_tuple_ms is not None:
             profile[c.name] = {"*": Cost(cpu_ms=per_tuple_ms)}
@@ -192,6 +194,7 @@ def _usable(workload: Workload, profile: dict[str, dict[str, Cost]]) -> dict[str
     }
     if not usable:
         raise InvalidInput(
-            "every machine type of the catalog lacks the profile of some component", fix="profile each component on one type at least"
+            "every machine type of the catalog lacks the profile of some component",
+            fix="profile each component on one type at least",
         )
     return usable

@@ -72,9 +72,10 @@ class Gains:
         span = slice(int(self.start[task]), int(self.start[task + 1]))
         return total + float(self.rate[span][self.node[self.other[span]] == node].sum())
 
-    def move(self, task: int, node: int) -> None:
-        """Note that a task now stands on a node."""
+    def move(self, task: int, node: int) -> float:
+        """Note that a task now stands on a node, and say what that gains; for one that ran nowhere, its traffic with the others there."""
         was, at = int(self.node[task]), task - int(self.first[self.component[task]])
+        before = float(self.here[task])
         self.node[task] = node
         self.here[task] = self.there[task] if node == self.target[task] else self._with(task, node)
         own = self.here[task], self.there[task]
@@ -83,6 +84,7 @@ class Gains:
         span = slice(int(self.start[task]), int(self.start[task + 1]))
         self._shift(self.other[span], self.rate[span], was, node)
         self.here[task], self.there[task] = own  # not its own neighbour
+        return float(own[0]) - before
 
     def _shift(self, tasks: Ints | slice, rate: Floats, was: int, now: int) -> None:
         """So much of these tasks' traffic is with another node than before."""

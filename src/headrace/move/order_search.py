@@ -17,6 +17,7 @@ from headrace.move.shuffle import walk_home
 HEATS = (0.01, 0.03, 0.1, 0.3)  # chances to send a task away from home, tried in turn
 WALKS = 8  # per heat; the cheapest one is taken
 LARGEST_GROUP, SEEDS = 8, 20  # tasks in a group, groups tried per node
+EXCHANGED = 40  # tasks on either side of an exchange that are looked at
 LOOKAHEAD = 300  # open moves up to which groups are looked at where no single move gains
 
 
@@ -59,7 +60,7 @@ class Search:
         self._start_the_lost()
         while self.moves_left >= 1:
             waiting = np.flatnonzero(self.open())
-            if not len(waiting) or not (self._one_move(waiting) or self._detour()):
+            if not len(waiting) or not (self._one_move(waiting) or self._exchange(waiting) or self._detour()):
                 return
 
     def _do(self, hop: Hop) -> bool:
@@ -86,7 +87,7 @@ class Search:
         """Tasks that run nowhere start at their place if they fit there, else wherever they fit, the largest first."""
         room, new = self.room, self.new
         lost = np.flatnonzero((room.node == UNPLACED) & (new.node != UNPLACED))
-        size = (room.need.max(axis=0)[lost] / np.maximum(room.limit.max(axis=0), 1e-9)).max(axis=1, initial=0.0)
+        size = (room.need.max(axis=0)[lost] / np.maximum(room.limit.max(axis=0), 1.0)).max(axis=1, initial=0.0)
         for t in lost[np.argsort(-size, kind="stable")].tolist():
             if self.moves_left < 1:
                 return
@@ -98,7 +99,7 @@ class Search:
         """Its place, else the node with the most room."""
         room, target = self.room, int(self.new.node[task])
         nodes = room.nodes_for(task)
-        spare = (room.free / np.maximum(room.limit, 1e-9)).min(axis=1)
+        spare = room.spare()
         for n in sorted(np.flatnonzero(nodes).tolist(), key=lambda n: (n != target, -spare[n], n)):
             slot = room.slot_for(task, n, int(self.new.worker[task]) if n == target else None)
             if slot is not None:
@@ -115,8 +116,8 @@ class Search:
         gain, order = self._ranked(ready)
         if gain[order[0]] <= 0 and len(waiting) <= LOOKAHEAD and self._group(ready):
             return True
-        if self.limited and gain[order[0]] <= 0:
-            return False  # the rest of a partial move would only cost
+        if self.limited:  # what gains nothing would only cost, but what runs nowhere has to start
+            order = order[(gain[order] > 0) | (self.room.node[ready[order]] == UNPLACED)]
         return any(self._do(Hop(t, Place(int(new.node[t]), int(new.worker[t])))) for t in ready[order].tolist())
 
     def _ranked(self, tasks: Ints) -> tuple[Floats, Ints]:
@@ -165,6 +166,53 @@ class Search:
         self.gains.restore(before)
         return best, group
 
+    def _exchange(self, waiting: Ints) -> bool:
+        """Where no move fits and gains: one task makes room for another, straight home or by way of a third node; the best such pair."""
+        if not self.limited:
+            return False
+        best: tuple[float, list[Hop]] = (0.0, [])
+        node, new = self.room.node, self.new
+        leaving = waiting[node[waiting] != new.node[waiting]]
+        _, order = self._ranked(leaving)
+        for t in leaving[order][:EXCHANGED].tolist():
+            for u in leaving[node[leaving] == new.node[t]][:EXCHANGED].tolist():
+                gain = self._gain_together(t, u)
+                if gain <= 0:
+                    continue
+                hops = self._make_way(u, t)
+                worth = gain / max(self._transferred(hops), 1e-9) if hops else 0.0
+                if len(hops) <= self.moves_left and self._transferred(hops) <= self.mb_left and worth > best[0] * (1 + 1e-9):
+                    best = (worth, hops)
+        return bool(best[1]) and self._do_all(best[1])
+
+    def _gain_together(self, t: int, u: int) -> float:
+        before = self.gains.snapshot()
+        gain = self.gains.move(t, int(self.new.node[t])) + self.gains.move(u, int(self.new.node[u]))
+        self.gains.restore(before)
+        return gain
+
+    def _make_way(self, u: int, t: int) -> list[Hop]:
+        """Hops after which both are home: u first, straight or parked where there is the most room; empty if that does not fit."""
+        room, home = self.room, [Hop(x, Place(int(self.new.node[x]), int(self.new.worker[x]))) for x in (u, t)]
+        parking = np.flatnonzero(room.nodes_for(u) & (np.arange(len(self.problem.nodes)) != room.node[u]))
+        ways = [home]
+        for n in parking[np.argsort(-room.spare()[parking], kind="stable")][:3].tolist():
+            slot = room.slot_for(u, n)
+            if slot is not None:
+                ways.append([Hop(u, Place(n, slot)), home[1], home[0]])
+        return next((way for way in ways if self._fits(way)), [])
+
+    def _fits(self, hops: list[Hop]) -> bool:
+        """Whether the hops fit one after another."""
+        done: list[tuple[int, Place | None]] = []
+        for hop in hops:
+            if not bool(self.room.takes(np.array([hop.task]), np.array([hop.place.node]), np.array([hop.place.slot]))[0]):
+                break
+            done.append((hop.task, self.room.put(hop.task, hop.place)))
+        for task, place in reversed(done):
+            self.room.put(task, place)
+        return len(done) == len(hops)
+
     def _detour(self) -> bool:
         """Nobody can go straight home: walk until some more are home than now; the cheapest of several walks."""
         if self.limited:
@@ -206,13 +254,15 @@ class Search:
 
     def _do_all(self, hops: list[Hop]) -> bool:
         """All hops, or none."""
+        before, left = self.gains.snapshot(), (self.moves_left, self.mb_left)
         done: list[tuple[int, Place | None]] = []
         for hop in hops:
             was = self.room.place_of(hop.task)
             if not self._do(hop):
                 for task, place in reversed(done):
                     self.room.put(task, place)
-                    self.gains.move(task, UNPLACED if place is None else place.node)
+                self.gains.restore(before)
+                self.moves_left, self.mb_left = left
                 del self.hops[len(self.hops) - len(done) :]
                 return False
             done.append((hop.task, was))

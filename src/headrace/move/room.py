@@ -61,7 +61,6 @@ class Room:
         self.of_component = np.zeros((len(problem.tasks), len(problem.nodes)), dtype=np.int64)
         for t in np.flatnonzero(plan.node != UNPLACED).tolist():
             self._add(t, Place(int(plan.node[t]), int(plan.worker[t])), 1)
-        # What is overloaded from the start stays as wide as it is for `slack` only; the tolerance is the judge's idea of rounding.
         self.slack = TOLERANCE * np.maximum(1.0, np.where(np.isfinite(self.limit), np.abs(self.limit), 1.0))
 
     def _add(self, task: int, place: Place, sign: int) -> None:
@@ -123,6 +122,11 @@ class Room:
         if self.node[task] != UNPLACED:
             ok[self.node[task]] = True
         return ok
+
+    def spare(self) -> Floats:
+        """What part of each node is free, of the resource it has least of, [N]."""
+        limited = np.isfinite(self.limit) & (self.limit > 0)
+        return np.where(limited, self.free / np.where(limited, self.limit, 1.0), 1.0).min(axis=1)
 
     def slot_for(self, task: int, node: int, wanted: int | None = None) -> int | None:
         """A slot that could take a task: the one wanted, else a worker of its topology, else an empty one."""

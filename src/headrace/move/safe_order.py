@@ -8,7 +8,7 @@ that would do.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from headrace.judge.traffic import traffic
 from headrace.model.arrays import Bools
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.move.change import ASSUMED_MBPS, refuse_wrong_plan, task_state_mb, transfer_seconds
+from headrace.move.gains import Gains
 from headrace.move.order_search import Hop, Search
 from headrace.move.room import refuse_full
 from headrace.move.stuck import More, proven_stuck, room_that_would_do, why_stuck
@@ -162,58 +163,59 @@ def described(
     *,
     best_part: bool,
 ) -> SafeOrder:
-    """The hops with what each costs and gains, by the judge; with `best_part` only as far as they gain."""
-    node, worker = old.node.copy(), old.worker.copy()
-    mb = task_state_mb(problem)
-    missing = (old.node == UNPLACED) & (new.node != UNPLACED)
-    start = None if missing.any() else traffic(problem, old).inter_node
-    now = start
-    assumed: tuple[str, ...] = ()
-    moves: list[Move] = []
-    states: list[tuple[float | None, Assignment]] = [(now, old)]
+    """The hops with what each costs and gains; with `best_part` only as far as the traffic falls."""
+    node, worker, mb = old.node.copy(), old.worker.copy(), task_state_mb(problem)
+    runs = new.node != UNPLACED
+    missing = int((runs & (node == UNPLACED)).sum())
+    fresh_mb = float(mb[runs & (node == UNPLACED)].sum())
+    start = None if missing else traffic(problem, old).inter_node
+    if missing:
+        notes = (*notes, f"{missing} tasks start without their state ({fresh_mb:g} MB)")
+    gains, by_worker = Gains(problem, old, new.node), any(s.grouping == "local-or-shuffle" for s in problem.streams)
+    now, values, moves = start, [start], list[Move]()
     for hop in hops:
         t, here, there = hop.task, int(node[hop.task]), hop.place.node
         node[t], worker[t] = there, hop.place.slot
         kind: Kind = "start" if here == UNPLACED else "worker" if here == there else "move" if there == new.node[t] else "park"
+        missing -= kind == "start"
         amount = float(mb[t]) if kind in ("move", "park") else 0.0
+        gain = gains.move(t, there) if here != there else 0.0
         before = now
-        if (node != UNPLACED)[new.node != UNPLACED].all() and (kind != "worker" or now is None or _by_worker(problem)):
+        if not missing and (before is None or by_worker):
             now = traffic(problem, Assignment(node, worker)).inter_node
-        seconds, note = transfer_seconds(problem, np.array([here]), np.array([there]), np.array([amount]), assumed_mbps)
-        assumed = assumed or note
+        elif before is not None:
+            now = before - gain
+        seconds, assumed = transfer_seconds(problem, np.array([here]), np.array([there]), np.array([amount]), assumed_mbps)
+        notes = notes if assumed == notes[-1:] else notes + assumed
         source = None if here == UNPLACED else problem.nodes[here]
         gain = None if before is None or now is None else before - now
         moves.append(
             Move(kind, problem.task_name(t), source, problem.nodes[there], hop.place.slot, amount, float(seconds[0]), gain)
         )
-        states.append((now, Assignment(node.copy(), worker.copy())))
-    end = len(moves)
-    if best_part:
-        end = _best_end(states, moves)
-    final_traffic, plan = states[end]
-    waiting = np.flatnonzero((new.node != UNPLACED) & ((plan.node != new.node) | (plan.worker != new.worker)))
-    if any(m.kind == "start" for m in moves):
-        lost = int(missing.sum())
-        notes = (*notes, f"{lost} tasks start without their state ({float(mb[missing].sum()):g} MB)")
-    return SafeOrder(
-        tuple(moves[:end]), replace(plan, refused=new.refused), not len(waiting), start, final_traffic,
-        tuple(problem.task_name(t) for t in waiting.tolist()), notes + assumed,
-    )  # fmt: skip
+        values.append(now)
+    end = _best_end(values, moves) if best_part else len(moves)
+    plan = _after(old, hops[:end], new)
+    waiting = np.flatnonzero(runs & ((plan.node != new.node) | (plan.worker != new.worker)))
+    names = tuple(problem.task_name(t) for t in waiting.tolist())
+    after = None if values[end] is None else traffic(problem, plan).inter_node
+    return SafeOrder(tuple(moves[:end]), plan, not names, start, after, names, notes)
 
 
-def _best_end(states: list[tuple[float | None, Assignment]], moves: list[Move]) -> int:
+def _after(old: Assignment, hops: list[Hop], new: Assignment) -> Assignment:
+    node, worker = old.node.copy(), old.worker.copy()
+    for hop in hops:
+        node[hop.task], worker[hop.task] = hop.place.node, hop.place.slot
+    return Assignment(node, worker, new.refused)
+
+
+def _best_end(values: list[float | None], moves: list[Move]) -> int:
     """After how many moves the traffic is least; tasks of lost nodes start in any case."""
     least = max((i + 1 for i, m in enumerate(moves) if m.kind == "start"), default=0)
-    known = [(value, i) for i, (value, _) in enumerate(states) if value is not None and i >= least]
+    known = [(value, i) for i, value in enumerate(values) if value is not None and i >= least]
     if not known:
         return len(moves)
     best = min(value for value, _ in known)
     return next(i for value, i in known if value <= best + 1e-9 * max(1.0, abs(best)))
-
-
-def _by_worker(problem: Problem) -> bool:
-    """Whether traffic between nodes depends on workers: local-or-shuffle does."""
-    return any(s.grouping == "local-or-shuffle" for s in problem.streams)
 
 
 def _topologies(problem: Problem, tasks: Bools) -> list[str]:

@@ -5,13 +5,13 @@ Source    ours; an integer program over machines and divisible work gives the bo
 Maturity  ours
 Guards    budget, availability, CPU, memory and further resources, slots, worker heap, separations and `max_tasks` are never broken; no
           task is planned above one thread; bandwidth and the price of sending are kept at the rate given.
-Differs   nothing to differ from. With `machine_per_task` it is the exact search of `optimal` with mixed types. Otherwise the plan of one
+Differs   nothing to differ from. With `machine_per_task` it is the exact search of `optimal`, for small problems with mixed types. Otherwise the plan of one
           machine per task is among those it compares, so sharing machines never costs throughput.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,7 +33,11 @@ from headrace.solve.rate_lp import Pools, cheapest_machines, fastest_machines, m
 
 MARGIN = 0.002  # the least by which more is asked for after machines could not be filled
 SLACK = 1.002  # machines whose bound is no further above what is wanted are not worth filling
+USUAL = 0.985  # of the bound: what filling usually reaches
 MOST_TRIES = 24  # other machines that are filled to see whether they do as well for less, or better for as much
+MOST_MIXED = (
+    200  # components x types up to which several types per component are searched; they help only where machines are scarce
+)
 ENOUGH = 1e-9  # relative: by how much a rate may miss
 LEAST = 1e-3  # of what one machine carries: a rate that works at all
 
@@ -50,7 +54,8 @@ def headrace(
     """Most throughput within a budget, or least cost for a rate; with both, least cost, refused above the budget."""
     checked(budget, rate)
     if workload.machine_per_task:
-        return one_machine_per_task(workload, budget=budget, rate=rate, mixed=True)
+        few = len(workload.components) * len(workload.catalog) <= MOST_MIXED
+        return one_machine_per_task(workload, budget=budget, rate=rate, mixed=few)
     offer = offer_of(workload, seed, steps, deadline)
     if rate is not None:
         plan = least_cost(offer, rate)
@@ -99,6 +104,7 @@ class Offer:
             return None
         one_each = {c.name: 1 for c in self.workload.components}
         load = Load(self.workload.problem(one_each, rented_now), self.workload, self.load.most, self.load.spout_rate)
+        found: Filled | None = None
         for _ in range(3 if load.copied else 1):
             found = filled(load, seed=self.seed, steps=steps, deadline=self.deadline, enough=enough)
             if found is None or not load.copied:
@@ -208,26 +214,43 @@ def cheaper(offer: Offer, factor: float, machines: Ints, found: Filled) -> tuple
     """Exchange machines for cheaper ones as long as the factor is still carried."""
     tries = offer.tries
     improved = True
-    while improved and tries > 0 and not offer.ended():
+    while improved and not offer.ended():
         improved = False
-        for other in exchanges(offer, machines):
-            if offer.cost(other) >= offer.cost(machines) * (1 - ENOUGH):
+        rows = [row for row in exchanges(offer, machines) if offer.cost(row) < offer.cost(machines) * (1 - ENOUGH)]
+        reach = estimated(offer, machines, rows)
+        # Those that can probably be filled, cheapest first; then the others, as far above the factor as they are.
+        order = sorted(range(len(rows)), key=lambda i: (0, offer.cost(rows[i])) if reach[i] * USUAL >= factor else (1, -reach[i]))
+        for i in order:
+            if tries <= 0 or offer.ended() or reach[i] < factor:
                 break
-            if tries <= 0 or offer.ended():
-                break
-            fluid = most_rate(offer.pools, other.astype(np.float64))
+            fluid = most_rate(offer.pools, rows[i].astype(np.float64))
             if fluid is None or fluid.bound < factor * SLACK:
                 continue
             tries -= 1
-            better = carried(offer, other, factor, offer.steps)
+            better = carried(offer, rows[i], factor, offer.steps)
             if better is not None:
-                machines, found, improved = other, better, True
+                machines, found, improved = rows[i], better, True
                 break
     return machines, found
 
 
-def exchanges(offer: Offer, machines: Ints) -> Iterator[Ints]:
-    """One machine fewer, or one or two exchanged for one or two of other types; cheapest first."""
+def estimated(offer: Offer, machines: Ints, rows: list[Ints]) -> Floats:
+    """About the factor that other machines could carry, from what one machine more or less of each type changes, [rows]."""
+    here = _reach(offer, machines)
+    one = np.eye(len(machines), dtype=np.int64)
+    more = np.array([_reach(offer, machines + row) - here if (machines + row <= offer.available).all() else 0.0 for row in one])
+    less = np.array([here - _reach(offer, machines - row) if (machines >= row).all() else 0.0 for row in one])
+    change = np.array(rows).reshape(-1, len(machines)) - machines
+    return here + np.maximum(change, 0) @ more - np.maximum(-change, 0) @ less
+
+
+def _reach(offer: Offer, machines: Ints) -> float:
+    fluid = most_rate(offer.pools, machines.astype(np.float64)) if machines.any() else None
+    return 0.0 if fluid is None else fluid.bound
+
+
+def exchanges(offer: Offer, machines: Ints) -> list[Ints]:
+    """One or two machines fewer, or exchanged for one or two of another type."""
     kinds = len(machines)
     rows: list[Ints] = []
     for a in range(kinds):
@@ -243,9 +266,7 @@ def exchanges(offer: Offer, machines: Ints) -> Iterator[Ints]:
                         more = less.copy()
                         more[b] += given
                         rows.append(more)
-    unique = np.unique(np.array(rows), axis=0) if rows else np.zeros((0, kinds), dtype=np.int64)
-    for i in np.argsort(unique @ offer.price, kind="stable").tolist():
-        yield unique[i]
+    return list(np.unique(np.array(rows), axis=0)) if rows else []
 
 
 def most_throughput(offer: Offer, budget: float) -> Provisioned:
@@ -268,28 +289,26 @@ def fastest_filled(offer: Offer, budget: float, machines: Ints) -> tuple[Ints, F
     best = None if first is None else (machines, first[1])
     tries = offer.tries
     improved = True
-    while improved and tries > 0 and not offer.ended():
+    while improved and not offer.ended():
         improved = False
-        for other in promising(offer, budget, machines if best is None else best[0]):
-            if tries <= 0 or offer.ended():
+        here = machines if best is None else best[0]
+        more = [here + row for row in np.eye(len(here), dtype=np.int64)]
+        rows = [row for row in [*more, *exchanges(offer, here)] if (row <= offer.available).all()]
+        rows = [row for row in rows if row.any() and offer.cost(row) <= budget * (1 + ENOUGH)]
+        reach = estimated(offer, here, rows)
+        for i in np.argsort(-reach, kind="stable").tolist():
+            factor = 0.0 if best is None else best[1].factor
+            if tries <= 0 or offer.ended() or reach[i] <= factor:
                 break
-            fluid = most_rate(offer.pools, other.astype(np.float64))
-            if fluid is None or (best is not None and fluid.bound <= best[1].factor * SLACK):
+            fluid = most_rate(offer.pools, rows[i].astype(np.float64))
+            if fluid is None or fluid.bound <= factor * SLACK:
                 continue
             tries -= 1
-            found = offer.fill(other, offer.steps)
-            if found is not None and (best is None or found[1].factor > best[1].factor * (1 + 1e-4)):
-                best, improved = (other, found[1]), True
+            found = offer.fill(rows[i], offer.steps)
+            if found is not None and found[1].factor > factor * (1 + 1e-4):
+                best, improved = (rows[i], found[1]), True
                 break
     return best
-
-
-def promising(offer: Offer, budget: float, machines: Ints) -> Iterator[Ints]:
-    """Exchanges within the budget that spend most of it, most expensive first; also plain additions."""
-    more = [machines + row for row in np.eye(len(machines), dtype=np.int64)]
-    rows = [row for row in [*more, *exchanges(offer, machines)] if (row <= offer.available).all() and row.any()]
-    rows = [row for row in rows if 0.9 * budget <= offer.cost(row) <= budget * (1 + ENOUGH)]
-    yield from sorted(rows, key=lambda row: (-offer.cost(row), tuple(row.tolist())))
 
 
 def least_budget(offer: Offer) -> float:

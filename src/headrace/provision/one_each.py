@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.errors import HeadraceError, Unsupported
+from headrace.errors import Unsupported
 from headrace.judge.thread_rate import thread_rate
-from headrace.model.arrays import Floats, Ints
-from headrace.model.problem import CPU, Assignment
+from headrace.model.arrays import Ints
+from headrace.model.problem import Assignment
 from headrace.model.sizable import UNLIMITED, Load, load_of, sizable
 from headrace.model.sized import Provisioned, Rented
 from headrace.model.workload import Workload
@@ -40,7 +40,9 @@ def shop_of(workload: Workload, by: str) -> Shop:
     workload = sizable(workload, catalog=True)
     load = load_of(workload, catalog=True)
     if load.copied:
-        raise Unsupported(f"{by} takes rates that do not depend on counts; a stream here is copied to every task", fix="use headrace")
+        raise Unsupported(
+            f"{by} takes rates that do not depend on counts; a stream here is copied to every task", fix="use headrace"
+        )
     catalog = workload.catalog
     return Shop(workload, load, market_of(load), tuple(catalog))
 
@@ -65,7 +67,7 @@ def by_power(shop: Shop) -> Ints:
     clocked = all(m.ghz is not None for m in machines)
     power = [(m.ghz or 0.0) * (m.cores or 1) * (m.sockets or 1) if clocked else _or_inf(m.cpu) for m in machines]
     memory = [_or_inf(m.memory_mb) for m in machines]
-    return np.lexsort((shop.market.price, memory, power)).astype(np.int64)
+    return np.lexsort(np.array([shop.market.price, memory, power])).astype(np.int64)
 
 
 def _or_inf(value: float | None) -> float:
@@ -101,7 +103,9 @@ def downstream(load: Load) -> list[int]:
     return order
 
 
-def rented(shop: Shop, machines: Ints, *, bound: float | None = None, bound_of: str = "", kind: str = "", steps: int = 0) -> Provisioned:
+def rented(
+    shop: Shop, machines: Ints, *, bound: float | None = None, bound_of: str = "", kind: str = "", steps: int = 0
+) -> Provisioned:
     """The plan of machines[C, Y], every task on one of its own."""
     names = shop.load.problem.components
     tasks = {name: int(n) for name, n in zip(names, machines.sum(axis=1), strict=True)}

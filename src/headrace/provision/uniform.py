@@ -44,7 +44,9 @@ def uniform(
         if not cheap:
             tasks = number * len(shop.market.carries)
             message = f"{tasks} tasks need {tasks} machines that fit; {int(shop.market.available.sum())} are available"
-            raise Infeasible(message, resource="machines", needed=tasks, available=float(shop.market.available.sum()), fix="lower parallelism")
+            raise Infeasible(
+                message, resource="machines", needed=tasks, available=float(shop.market.available.sum()), fix="lower parallelism"
+            )
         enough = max(least, min(cheap))
         raise too_little_money(budget, rounded_up(enough))
     return rented(shop, best)

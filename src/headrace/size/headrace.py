@@ -22,9 +22,7 @@ from headrace.solve.fill import Filled, filled
 ROUNDS = 4  # where rates depend on counts, the load is worked out anew so often
 
 
-def headrace(
-    workload: Workload, *, seed: int = 0, steps: int | None = None, deadline: Callable[[], bool] | None = None
-) -> Sized:
+def headrace(workload: Workload, *, seed: int = 0, steps: int | None = None, deadline: Callable[[], bool] | None = None) -> Sized:
     """Counts and places for the largest sustainable rate."""
     if workload.machine_per_task:
         raise Unsupported("sizing shares machines between tasks; the file asks for one machine per task", fix="use `provision`")
@@ -59,6 +57,8 @@ def most_filled(load: Load, seed: int, steps: int | None, deadline: Callable[[],
         load = grown
     if best is None or bound is None:
         raise Infeasible(
-            "one task of each component does not fit the nodes as they are", resource="memory_mb", fix="add a node, or larger ones"
+            "one task of each component does not fit the nodes as they are",
+            resource="memory_mb",
+            fix="add a node, or larger ones",
         )
     return Filled(best.x, best.factor, bound)

@@ -28,9 +28,7 @@ MOST_COUNTS = 2_000_000  # vectors of counts, eq. 1
 MOST_STEPS = 150_000_000  # placements looked at, some seconds
 
 
-def nasiri_optimal(
-    workload: Workload, *, most_per_machine: int = 10, deadline: Callable[[], bool] | None = None
-) -> Sized:
+def nasiri_optimal(workload: Workload, *, most_per_machine: int = 10, deadline: Callable[[], bool] | None = None) -> Sized:
     """The counts and the placement of the highest rate."""
     if most_per_machine < 1:
         raise InvalidInput(f"nasiri-optimal: option most_per_machine is {most_per_machine}; it must be at least 1")
@@ -54,7 +52,9 @@ def exhaustive(load: Load, most_per_machine: int, deadline: Callable[[], bool] |
     total = most_per_machine * nodes
     vectors = math.comb(total, len(busy))
     if load.copied:
-        raise Unsupported("nasiri-optimal takes rates that do not depend on counts; a stream here is copied to every task", fix="use headrace")
+        raise Unsupported(
+            "nasiri-optimal takes rates that do not depend on counts; a stream here is copied to every task", fix="use headrace"
+        )
     if vectors > MOST_COUNTS:
         raise too_large(vectors, MOST_COUNTS, "numbers of instances")
     key = np.column_stack([load.problem.node_type, load.problem.free, load.fits.T])
@@ -76,7 +76,9 @@ def exhaustive(load: Load, most_per_machine: int, deadline: Callable[[], bool] |
         if steps[0] < 0 or (deadline is not None and deadline()):
             raise too_large(MOST_STEPS, MOST_STEPS, "placements")
     if not best.any(axis=1).all():
-        raise Unsupported("no placement with so few instances per machine exists", fix="raise option most_per_machine, or use headrace")
+        raise Unsupported(
+            "no placement with so few instances per machine exists", fix="raise option most_per_machine, or use headrace"
+        )
     instances = np.zeros((len(load.most), nodes), dtype=np.int64)
     instances[np.ix_(busy, order)] = best
     for c in np.flatnonzero(~instances.any(axis=1)).tolist():

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint
+from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
 
 from headrace.errors import Unsupported
 from headrace.model.arrays import Bools, Floats, Ints
-from headrace.solve.quiet import quiet_milp
+from headrace.solve import highs
 
 ROUNDING = 1e-9  # relative: a task may be as full as a sum of floats makes it
 MOST_CANDIDATES = 20_000_000
@@ -48,7 +48,9 @@ class Market:
         return float((machines.sum(axis=0) * self.price).sum())
 
 
-def cheapest(market: Market, factor: float, *, budget: float = np.inf, mixed: bool = False, any_will_do: bool = False) -> Ints | None:
+def cheapest(
+    market: Market, factor: float, *, budget: float = np.inf, mixed: bool = False, any_will_do: bool = False
+) -> Ints | None:
     """Machines [C, Y] that carry a factor for the least money; None if there are none within the budget.
 
     With `any_will_do` the first found within the budget is enough.
@@ -78,7 +80,7 @@ def _one_type(market: Market, need: Ints, usable: Bools, budget: float, any_will
     pick = np.arange(len(c))
     one = csr_array((np.ones(len(c)), (c, pick)), shape=(len(need), len(c)))
     scarce = csr_array((count.astype(np.float64), (y, pick)), shape=(len(market.price), len(c)))
-    rows = [LinearConstraint(one, 1, 1), LinearConstraint(scarce, -np.inf, market.available.astype(np.float64))]
+    rows = [highs.rows(one, 1, 1), highs.rows(scarce, -np.inf, market.available.astype(np.float64))]
     chosen = _solved(cost, rows, budget, any_will_do)
     if chosen is None:
         return None
@@ -105,9 +107,9 @@ def _mixed(market: Market, need: Ints, usable: Bools, budget: float, any_will_do
     )
     scarce = csr_array((np.ones(len(arcs)), (kind, levels + at)), shape=(len(market.price), size))
     rows = [
-        LinearConstraint(one, 1, 1),
-        LinearConstraint(filled, 0, 0),
-        LinearConstraint(scarce, -np.inf, market.available.astype(np.float64)),
+        highs.rows(one, 1, 1),
+        highs.rows(filled, 0, 0),
+        highs.rows(scarce, -np.inf, market.available.astype(np.float64)),
     ]
     cost = np.concatenate([np.zeros(levels), market.price[kind]])
     chosen = _solved(cost, rows, budget, any_will_do, np.concatenate([np.ones(levels), np.full(len(arcs), np.inf)]))
@@ -123,9 +125,9 @@ def _solved(
 ) -> Floats | None:
     """Least cost over whole numbers; None where the budget forbids every solution."""
     if np.isfinite(budget):
-        rows = [*rows, LinearConstraint(csr_array(cost[None, :]), -np.inf, budget * (1 + ROUNDING / 2))]
+        rows = [*rows, highs.rows(csr_array(cost[None, :]), -np.inf, budget * (1 + ROUNDING / 2))]
     options = {"mip_rel_gap": 1.0 if any_will_do else 1e-9}
-    result = quiet_milp(cost, constraints=rows, integrality=np.ones(len(cost)), bounds=Bounds(0, upper), options=options)
+    result = highs.least(cost, constraints=rows, integrality=np.ones(len(cost)), bounds=highs.bounds(0, upper), options=options)
     return None if result.x is None else np.asarray(result.x, dtype=np.float64)
 
 
@@ -154,10 +156,13 @@ def candidates(market: Market, budget: float) -> Floats:
         return np.zeros(0)
     with np.errstate(divide="ignore", invalid="ignore"):
         per_factor = np.where(market.carries > 0, market.price / market.carries, np.inf).min(axis=1)
-        highest = budget * (1 + ROUNDING) / per_factor.sum() if per_factor.sum() > 0 else np.inf  # as if tasks could be cut at will
+        highest = (
+            budget * (1 + ROUNDING) / per_factor.sum() if per_factor.sum() > 0 else np.inf
+        )  # as if tasks could be cut at will
         tasks = np.where(real, np.minimum(highest / np.where(real, market.carries, 1.0), market.available), 0.0)
     tasks = np.minimum(np.ceil(tasks), market.most[:, None]).astype(np.int64)
     if tasks.sum() > MOST_CANDIDATES:
         message = f"the budget would buy {int(tasks.max()):,} machines for one component; too many to search one by one"
         raise Unsupported(message, resource="machines", needed=float(tasks.sum()), available=MOST_CANDIDATES, fix="use headrace")
-    return np.unique(np.concatenate([market.carries[c, y] * np.arange(1, tasks[c, y] + 1) for c, y in np.argwhere(real)]))
+    cells = np.argwhere(real).tolist()
+    return np.unique(np.concatenate([market.carries[c, y] * np.arange(1, int(tasks[c, y]) + 1) for c, y in cells]))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU
-from headrace.solve.fit import State, Terms, empty_state, kernel, load_state, overload_after, put, terms_of
+from headrace.solve.fit import NONE, ONE, ZERO, State, Terms, empty_state, kernel, load_state, overload_after, put, terms_of
 from headrace.solve.instance import Instance
 from headrace.solve.refine import pick, random_share
 
@@ -69,8 +69,11 @@ def grown(
     """
     rng = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567) % 2**64], np.uint64)
     search = Search(instance, costs, handled, pool, rng, deadline, enough)
-    budget = int(np.clip(100 * instance.allowed.size, 40_000, 400_000)) if steps is None else steps
-    starts = [*dealt(search), *(rows for copies in tile_sizes(costs, pool) if (rows := tiled(search, copies, budget)) is not None)]
+    budget = int(np.clip(150 * instance.allowed.size, 150_000, 500_000)) if steps is None else steps
+    starts = [
+        *dealt(search),
+        *(rows for copies in tile_sizes(costs, pool) if (rows := tiled(search, copies, budget)) is not None),
+    ]
     best = searched(search, starts, budget)
     return None if best is None else (np.ascontiguousarray(best[0].T), 1.0 / best[1] if best[1] > 0 else np.inf)
 
@@ -206,7 +209,9 @@ def searched(search: Search, starts: list[Ints], budget: int) -> tuple[Ints, flo
     for value, _, rows in made[:STARTS]:
         own, own_value = rows.copy(), np.array([value])
         if (best is None or best[1] * search.enough > 1.0) and value * search.enough > 1.0:
-            _search(terms, state, costs, live, rng, own, own_value, budget // min(STARTS, len(made)), search.deadline, search.enough)
+            _search(
+                terms, state, costs, live, rng, own, own_value, budget // min(STARTS, len(made)), search.deadline, search.enough
+            )
         if best is None or own_value[0] < best[1]:
             best = own, float(own_value[0])
     return best
@@ -253,13 +258,17 @@ def _terms(instance: Instance, costs: Costs) -> Terms:
     demand[:, :, CPU], capacity[:, CPU] = 0.0, np.inf
     none = np.zeros(0, dtype=np.int64)
     count = np.minimum(costs.most, 1_000_000)
-    return terms_of(replace(instance, demand=demand, capacity=capacity, count=count, edge_a=none, edge_b=none, edge_weight=np.zeros(0)))
+    return terms_of(
+        replace(instance, demand=demand, capacity=capacity, count=count, edge_a=none, edge_b=none, edge_weight=np.zeros(0))
+    )
 
 
 def _live(terms: Terms) -> Live:
     nodes, classes = terms.allowed.shape
     types = terms.demand.shape[0]
-    return Live(np.zeros(classes, np.int64), np.zeros((types, classes), np.int64), np.zeros(nodes), np.zeros(classes), np.zeros(3))
+    return Live(
+        np.zeros(classes, np.int64), np.zeros((types, classes), np.int64), np.zeros(nodes), np.zeros(classes), np.zeros(3)
+    )
 
 
 def quotas(costs: Costs, handled: Floats, pool: Ints, node_type: Ints, points: float) -> Ints:
@@ -320,14 +329,14 @@ def deal(terms: Terms, state: State, costs: Costs, live: Live, quota: Ints, pool
                             continue
                         y = terms.node_type[n]
                         full = (load[n] + costs.by_rate[y, c] * live.pace[c]) / max(costs.cpu[n], 1e-9)
-                        if full < least and overload_after(terms, state, n, c, np.int64(1), c, np.int64(0)) <= 0.0:
+                        if full < least and overload_after(terms, state, n, c, ONE, c, ZERO) <= 0.0:
                             least = full
                             where = n
                     if where >= 0:
                         break
                 if where >= 0:
                     y = terms.node_type[where]
-                    put(terms, state, c, where, np.int64(1))
+                    put(terms, state, c, where, ONE)
                     load[where] += costs.by_rate[y, c] * live.pace[c] + costs.fixed[y, c] * 1e-3
                     placed += 1
         live.total[c] = placed if placed > 0 else -1
@@ -475,7 +484,6 @@ def anneal(
     cost = cost_of(live)
     scale = cost
     fullest = 0
-    one = np.int64(1)
     for step in range(steps):
         if step % 16 == 0:
             for n in range(nodes):
@@ -485,8 +493,8 @@ def anneal(
         n = -1
         m = -1
         d = -1
-        k = one
-        k2 = np.int64(0)
+        k = ONE
+        k2 = ZERO
         if what < 0.25:  # one task more, somewhere
             c = pick(rng, classes)
             m = pick(rng, nodes)
@@ -506,7 +514,7 @@ def anneal(
                     continue
             elif what < 0.55:  # a task becomes one of another component
                 d = pick(rng, classes)
-                k2 = one
+                k2 = ONE
                 if d == c or live.total[c] <= 1 or live.total[d] >= costs.most[d]:
                     continue
             else:  # a task, or all of its kind, move; others may come back
@@ -519,7 +527,7 @@ def anneal(
                     d = state.content[m, pick(rng, state.contents[m])]
                     if d == c:
                         continue
-                    k2 = state.x[m, d] if random_share(rng) < 0.15 else one
+                    k2 = state.x[m, d] if random_share(rng) < 0.15 else ONE
         e = d if k2 > 0 else c
         if m >= 0:
             if not terms.allowed[m, c] or (terms.apart[c] and state.x[m, c] + k > 1):
@@ -547,6 +555,6 @@ def anneal(
         elif k2 > 0:
             apply(terms, state, costs, live, e, n, m, k2, c, k)
         elif n >= 0:
-            apply(terms, state, costs, live, c, np.int64(-1), n, k, c, k2)
+            apply(terms, state, costs, live, c, NONE, n, k, c, k2)
         else:
-            apply(terms, state, costs, live, c, m, np.int64(-1), k, c, k2)
+            apply(terms, state, costs, live, c, m, NONE, k, c, k2)

@@ -16,14 +16,9 @@ from headrace.solve.instance import Floats, Ints
 _milp = cast(Callable[..., Any], milp)
 _constraint = cast(Callable[..., Any], LinearConstraint)
 
-FIRST_NODES, MORE_NODES = (
-    100,
-    8,
-)  # branch-and-bound nodes of the first attempt where the budget can end, and how many times more next
-FIRST_SECONDS, MORE_SECONDS = (
-    2.0,
-    2.0,
-)  # the same where there is a deadline: only an attempt that is done counts, so answers do not vary
+# An attempt that cannot end by itself starts afresh with more. Only one that is done counts, so answers do not vary with the clock.
+FIRST_NODES, MORE_NODES = 100, 8  # of branch and bound, where steps are limited
+FIRST_SECONDS, MORE_SECONDS = 4.0, 3.0  # where there is a deadline
 
 
 @dataclass(slots=True)
@@ -54,10 +49,6 @@ class Budget:
             self.steps -= steps
         return Budget(steps, self.deadline)
 
-    @property
-    def endless(self) -> bool:
-        return self.steps is None and self.deadline is None
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerProgram:
@@ -82,7 +73,7 @@ def maximise(program: IntegerProgram, budget: Budget, *, unit: float) -> Outcome
     outcome = Outcome(None, float(np.inf), False)
     while not outcome.done and not budget.spent():
         budget.spend()
-        outcome = _attempt(program, None if budget.endless else nodes, None if budget.deadline is None else seconds, unit)
+        outcome = _attempt(program, None if budget.steps is None else nodes, None if budget.deadline is None else seconds, unit)
         nodes, seconds = nodes * MORE_NODES, seconds * MORE_SECONDS
     return outcome
 

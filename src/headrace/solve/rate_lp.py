@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint
+from scipy.optimize import LinearConstraint
 from scipy.sparse import coo_array
 
 from headrace.model.arrays import Bools, Floats, Ints
-from headrace.solve.quiet import quiet_milp
+from headrace.solve import highs
 
 SLACK = 1e-7  # relative: what the solver's tolerances may cost; bounds are moved outward by it
 NEAR = 3e-4  # relative: machines so near to the best are good enough; the bound is what is proven
@@ -40,7 +40,16 @@ class Pools:
     def scaled(self, factor: float) -> Pools:
         """The same with factor 1 meaning `factor` of before."""
         return Pools(
-            self.by_rate * factor, self.fixed, self.other, self.thread, self.may, self.cpu, self.room, self.most, self.apart, self.one_each
+            self.by_rate * factor,
+            self.fixed,
+            self.other,
+            self.thread,
+            self.may,
+            self.cpu,
+            self.room,
+            self.most,
+            self.apart,
+            self.one_each,
         )
 
 
@@ -132,11 +141,11 @@ def _solved(
         goal[z] = price
     whole = np.zeros(f + 1)
     whole[z] = 0.0 if price is None else 1.0
-    result = quiet_milp(
+    result = highs.least(
         goal,
         constraints=rows.constraint(),
         integrality=whole,
-        bounds=Bounds(lower, upper),
+        bounds=highs.bounds(lower, upper),
         options={"mip_rel_gap": NEAR, "node_limit": NODES},
     )
     if result.status == 3:  # unbounded: nothing limits the rate
@@ -177,4 +186,4 @@ class _Rows:
     def constraint(self) -> LinearConstraint:
         row = np.repeat(np.arange(len(self.index)), [len(i) for i in self.index])
         matrix = coo_array((np.concatenate(self.value), (row, np.concatenate(self.index))), shape=(len(self.index), self.size))
-        return LinearConstraint(matrix.tocsr(), np.array(self.low), np.array(self.high))
+        return highs.rows(matrix.tocsr(), np.array(self.low), np.array(self.high))

@@ -55,6 +55,7 @@ RECIPES = (
     Recipe(cut_weight=0.0, noise=0.0, tries=1, partial=False, manner=ROOMIEST, grown=False),
 )
 PACKING = RECIPES[4]
+PATIENCE = 16  # rounds without a better plan before a search ends early
 RESCUES = 24  # blurred constructions tried before a problem is given up
 
 
@@ -171,9 +172,10 @@ def hopeless(instance: Instance) -> bool:
         least = np.where(reachable, np.minimum(least, instance.demand[y]), least)
     wanted = np.nonzero(instance.count)[0]
     places = np.where(instance.apart, fits.sum(axis=1), np.where(fits.any(axis=1), instance.count, 0))
-    if np.less(places, instance.count)[wanted].any() or (instance.memory > instance.heap[instance.group] * (1 + TOLERANCE))[
-        wanted
-    ].any():
+    if (
+        np.less(places, instance.count)[wanted].any()
+        or (instance.memory > instance.heap[instance.group] * (1 + TOLERANCE))[wanted].any()
+    ):
         return True
     needed = instance.count[wanted].astype(np.float64) @ least[wanted]
     return bool((needed > limit.sum(axis=0) * (1 + TOLERANCE)).any())
@@ -315,7 +317,11 @@ def improve(search: Search, budget: int) -> None:
     scale = tally[SAMPLE] / tally[SAMPLED] if tally[SAMPLED] else float(terms.weight.mean()) if len(terms.weight) else 1.0
     rounds = int(np.clip(budget // (300 * terms.allowed.size), 1, 32))
     each = budget // rounds
+    idle = 0
     for number in range(rounds):
+        if idle == PATIENCE:
+            return
+        before = tally[BEST_COST]
         heat = ROUNDS[number % len(ROUNDS)] if rounds > 1 else COOLING
         search.load(search.run.best.copy())
         if heat.node and terms.node_rank:
@@ -326,3 +332,4 @@ def improve(search: Search, budget: int) -> None:
             search.terms = terms
         repair(search, each // 16)
         search.steps(each // 8)
+        idle = 0 if tally[BEST_COST] < before - terms.tie else idle + 1
