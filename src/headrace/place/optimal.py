@@ -18,6 +18,8 @@ from headrace.solve.classes import classes_of
 from headrace.solve.exact import least_crossing
 from headrace.solve.search import least_crossing_search
 
+DEFAULT_STEPS = 2_000  # minutes at the most; small problems need a handful
+
 
 def optimal(
     problem: Problem,
@@ -38,7 +40,12 @@ def optimal(
             )
     classes = classes_of(problem)
     start = least_crossing_search(classes.instance, seed=seed, deadline=deadline)
-    proof = least_crossing(classes.instance, start=None if start is None else start.x, steps=steps, deadline=deadline)
+    proof = least_crossing(
+        classes.instance,
+        start=None if start is None else start.x,
+        steps=DEFAULT_STEPS if steps is None else steps,
+        deadline=deadline,
+    )
     if proof.infeasible:
         raise refusal(problem, classes.instance)
     if proof.x is None:

@@ -1,0 +1,148 @@
+"""Our own sizing: feasible, below its bound, above the others, and with what the file asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headrace.errors import Infeasible, InvalidInput, Unsupported
+from headrace.judge.report import judge
+from headrace.model.generate import nasiri_scenario, random_cluster, random_topology
+from headrace.model.sized import Sized
+from headrace.size.headrace import headrace
+from headrace.size.nasiri import nasiri
+from tests.size.workloads import chain, workload_of
+
+
+def feasible_at_its_rate(content: dict[str, Any], sized: Sized) -> None:
+    """The judge finds nothing wrong with the plan when the spouts emit what it promises."""
+    factor = sized.rate / float(sized.problem.rate[sized.problem.spout].sum()) * (1 - 1e-6)
+    faster = workload_of(content | {"topology": at_rate(content["topology"], factor)})
+    problem = faster.problem(dict(sized.tasks))
+    assert sized.assignment is not None
+    assert judge(problem, sized.assignment).violations == ()
+
+
+def at_rate(topology: dict[str, Any], factor: float) -> dict[str, Any]:
+    components = {
+        name: {**spec, "rate": spec.get("rate", 1) * factor} if spec.get("spout") else spec
+        for name, spec in topology["components"].items()
+    }
+    return {**topology, "components": components}
+
+
+def test_divisible_work_fills_alike_nodes_exactly() -> None:
+    sized = headrace(workload_of(chain([10, 30], nodes=4)))
+    assert sized.bound == pytest.approx(100, rel=1e-5)  # 4 points per tuple/s, 400 points
+    assert sized.rate == pytest.approx(100, rel=1e-6)
+
+
+@pytest.mark.parametrize("layout", ["linear", "diamond", "star"])
+@pytest.mark.parametrize(("fixed", "share"), [(0.0, 0.95), (0.5, 0.9), (2.0, 0.9)])
+def test_nasiris_cases_are_near_the_bound_and_above_nasiri(layout: Any, fixed: float, share: float) -> None:
+    content = nasiri_scenario(layout, "small", fixed)
+    sized = headrace(workload_of(content))
+    assert sized.bound is not None
+    assert share * sized.bound <= sized.rate <= sized.bound
+    assert sized.rate > nasiri(workload_of(content)).rate
+    feasible_at_its_rate(content, sized)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_clusters_are_filled_and_nothing_is_broken(seed: int) -> None:
+    content = random_topology(8, kinds=4, seed=seed) | random_cluster(7, kinds=4, seed=seed)
+    sized = headrace(workload_of(content), steps=30_000)
+    assert sized.bound is not None
+    assert 0.6 * sized.bound <= sized.rate <= sized.bound * (1 + 1e-6)
+    feasible_at_its_rate(content, sized)
+
+
+def test_no_task_is_planned_above_one_thread() -> None:
+    sized = headrace(workload_of(chain([10], nodes=1, cpu=400)))
+    assert sized.tasks["b1"] >= 4
+    assert sized.rate == pytest.approx(400)
+    one = chain([10], nodes=1, cpu=400)
+    one["topology"]["components"]["b1"]["max_tasks"] = 1
+    limited = headrace(workload_of(one))
+    assert limited.tasks["b1"] == 1
+    assert limited.rate == pytest.approx(100)
+    assert limited.bound == pytest.approx(100, rel=1e-5)
+
+
+def test_memory_limits_the_number_of_tasks() -> None:
+    content = chain([10, 10], nodes=2, memory_mb=250)
+    for bolt in ("b1", "b2"):
+        content["topology"]["components"][bolt]["memory_mb"] = 100
+    sized = headrace(workload_of(content))
+    assert sized.assignment is not None
+    assert np.bincount(sized.assignment.node[1:]).max() <= 2
+    feasible_at_its_rate(content, sized)
+
+
+def test_pins_and_separations_are_kept() -> None:
+    content = chain([10, 10], nodes=3)
+    content["topology"]["components"]["b1"] |= {"nodes": ["n2"]}
+    content["topology"]["components"]["b2"] |= {"apart": True}
+    sized = headrace(workload_of(content))
+    feasible_at_its_rate(content, sized)
+    assert sized.rate == pytest.approx(100)  # n2 for b1, the other two have room for more
+
+
+def test_bandwidth_counts() -> None:
+    content = chain([10, 10], nodes=2, bandwidth_mbps=0.008)  # 1000 bytes/s
+    content["topology"]["components"]["b1"]["bytes"] = 100
+    sized = headrace(workload_of(content))
+    feasible_at_its_rate(content, sized)
+
+
+def test_a_task_that_gets_every_tuple_is_not_multiplied() -> None:
+    for grouping in ("global", "all"):
+        content = chain([10, 10], nodes=3)
+        content["topology"]["components"]["b2"]["inputs"] = {"b1": grouping}
+        sized = headrace(workload_of(content))
+        assert sized.tasks["b2"] == 1
+        assert sized.rate == pytest.approx(100)
+
+
+def test_cpu_per_task_counts_for_the_tasks_of_the_file() -> None:
+    content = chain([10], nodes=2)
+    del content["profile"]
+    content["topology"]["components"]["b1"] |= {"cpu": 20, "tasks": 2}  # 40 points at 10 tuples/s
+    sized = headrace(workload_of(content))
+    assert sized.rate == pytest.approx(50, rel=1e-3)
+
+
+def test_the_same_seed_gives_the_same_plan() -> None:
+    content = nasiri_scenario("star", "small", 2.0)
+    one, other = headrace(workload_of(content), seed=3), headrace(workload_of(content), seed=3)
+    assert one.assignment is not None
+    assert other.assignment is not None
+    assert one.tasks == other.tasks
+    assert one.assignment.node.tolist() == other.assignment.node.tolist()
+
+
+def test_several_topologies_share_the_cluster() -> None:
+    one = chain([10])["topology"] | {"name": "one"}
+    other = chain([30])["topology"] | {"name": "other"}
+    content = chain([10], nodes=4)
+    del content["topology"]
+    content |= {"topologies": [one, other], "profile": {"one/b1": {"*": {"cpu_ms": 10}}, "other/b1": {"*": {"cpu_ms": 30}}}}
+    sized = headrace(workload_of(content))
+    assert sized.rate == pytest.approx(200, rel=0.02)  # 100 each, 400 points
+
+
+def test_what_cannot_be_sized_is_refused_with_its_reason() -> None:
+    free = chain([10])
+    free["topology"]["components"]["b2"] = {"inputs": {"b1": "shuffle"}}
+    with pytest.raises(InvalidInput, match="`b2` has neither a profile nor `cpu`"):
+        headrace(workload_of(free))
+    huge = chain([10], memory_mb=100)
+    huge["topology"]["components"]["b1"]["memory_mb"] = 200
+    with pytest.raises(Infeasible, match="needs 200 memory_mb, the largest has 100"):
+        headrace(workload_of(huge))
+    with pytest.raises(Unsupported, match="bare task graph"):
+        headrace(workload_of({"tasks": {"a": {"cpu": 1}}, "cluster": {"nodes": {"n": {}}}}))
+    with pytest.raises(InvalidInput, match="no spout emits"):
+        headrace(workload_of(chain([10], rate=0)))

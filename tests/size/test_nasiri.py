@@ -1,0 +1,123 @@
+"""Nasiri's algorithms 1 and 2 on examples worked by hand, and the exhaustive search against another one."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headrace.errors import Infeasible, InvalidInput, Unsupported
+from headrace.judge.report import judge
+from headrace.model.generate import nasiri_scenario
+from headrace.model.read import validated
+from headrace.model.workload import Workload
+from headrace.size.headrace import headrace
+from headrace.size.nasiri import nasiri
+from headrace.size.nasiri_optimal import counts, nasiri_optimal
+from tests.size.workloads import chain, workload_of
+
+
+def test_one_bolt_doubles_until_both_machines_are_full() -> None:
+    # 10 ms per tuple are 1 point per tuple/s. 10, 20, 40, 80: on n1. 160 is too much: a second instance on n2, 80 points each.
+    # 320, 240 need a third instance, for which nobody has room; 200 with a quarter step fills both.
+    sized = nasiri(workload_of(chain([10])))
+    assert sized.tasks == {"source": 1, "b1": 2}
+    assert sized.rate == pytest.approx(200)
+    assert sized.assignment is not None
+    assert sized.assignment.node.tolist() == [0, 0, 1]
+
+
+def test_the_hottest_task_gets_the_next_instance() -> None:
+    # b1 takes 1, b2 takes 2 points per tuple/s. At 40: 40 + 80 on n1, b2 is hottest, its second instance goes to n2. At 60 (half step): b1
+    # and b2 take 60 each on n1, the first of equals is b1, its second instance goes to n2. Then n1 carries 1.5 points per tuple/s: 66.7.
+    sized = nasiri(workload_of(chain([10, 20])))
+    assert sized.tasks == {"source": 1, "b1": 2, "b2": 2}
+    assert sized.rate == pytest.approx(100 / 1.5)
+
+
+def test_an_instance_goes_where_it_uses_least() -> None:
+    content = chain([10], nodes=3)
+    content["cluster"]["nodes"] = {n: {"type": t, "cpu": 100} for n, t in (("a", "slow"), ("b", "fast"), ("c", "slow"))}
+    content["profile"]["b1"] = {"slow": {"cpu_ms": 20}, "fast": {"cpu_ms": 10}}
+    sized = nasiri(workload_of(content))
+    assert sized.assignment is not None
+    assert sized.problem.nodes[int(sized.assignment.node[1])] == "b"  # algorithm 1
+
+
+def test_eq_6_to_the_letter_gives_more_to_the_component_with_more_tasks() -> None:
+    content = nasiri_scenario("diamond", "small")
+    even, by_tasks = nasiri(workload_of(content)), nasiri(workload_of(content), split="tasks")
+    assert even.tasks != by_tasks.tasks
+
+
+def test_max_tasks_binds() -> None:
+    content = chain([10])
+    content["topology"]["components"]["b1"]["max_tasks"] = 1
+    sized = nasiri(workload_of(content))
+    assert sized.tasks["b1"] == 1
+    assert sized.rate == pytest.approx(100)
+
+
+def test_a_first_rate_that_is_too_much_is_refused_with_the_numbers() -> None:
+    with pytest.raises(Infeasible, match="1000 tuples/s"):
+        nasiri(workload_of(chain([10], rate=1000, nodes=1)))
+
+
+def test_no_machine_is_overloaded_at_the_rate_found() -> None:
+    for layout in ("linear", "diamond", "star"):
+        for fixed in (0.0, 2.0):
+            sized = nasiri(workload_of(nasiri_scenario(layout, "small", fixed)))
+            assert sized.assignment is not None
+            report = judge(sized.problem, sized.assignment)
+            assert report.max_rate is not None
+            assert sized.rate == pytest.approx(report.max_rate * 8)
+
+
+def test_the_exhaustive_search_finds_what_another_one_finds() -> None:
+    random = Random(1)
+    for _ in range(6):
+        fixed = random.choice((0.0, 3.0))
+        content = chain([random.choice((5, 8, 13)), random.choice((9, 17))], fixed=fixed)
+        content["cluster"]["nodes"] = {"a": {"type": "x", "cpu": 100}, "b": {"type": "y", "cpu": random.choice((60, 100))}}
+        for bolt in ("b1", "b2"):
+            x = content["profile"][bolt].pop("*")
+            content["profile"][bolt] = {"x": x, "y": {**x, "cpu_ms": x["cpu_ms"] * 1.7}}
+        sized = nasiri_optimal(workload_of(content), most_per_machine=3)
+        assert sized.rate == pytest.approx(tried_all(content, 3))
+        assert headrace(workload_of(content)).rate >= nasiri(workload_of(content)).rate * (1 - 1e-9)
+
+
+def tried_all(content: dict[str, Any], most: int) -> float:
+    """Every number of b1 and b2 on a and b, at most so many together on each."""
+    best = 0.0
+    nodes = content["cluster"]["nodes"].values()
+    for x in product(range(most + 1), repeat=4):
+        b1, b2 = x[:2], x[2:]
+        if not any(b1) or not any(b2) or any(b1[n] + b2[n] > most for n in range(2)):
+            continue
+        factor = np.inf
+        for n, node in enumerate(nodes):
+            load = fixed = 0.0
+            for bolt, here in (("b1", b1), ("b2", b2)):
+                cost = content["profile"][bolt][node["type"]]
+                load += here[n] / sum(here) * cost["cpu_ms"] / 10
+                fixed += here[n] * cost["cpu_fixed"]
+            if load > 0:
+                factor = min(factor, (node["cpu"] - fixed) / load)
+        best = max(best, factor)
+    return best
+
+
+def test_counts_are_all_vectors_of_eq_1() -> None:
+    vectors = [tuple(v.tolist()) for v in counts(2, 4, np.array([9, 2]))]
+    assert vectors == [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)]
+
+
+def test_the_exhaustive_search_refuses_what_it_cannot_finish() -> None:
+    with pytest.raises(Unsupported, match="exhaustive"):
+        nasiri_optimal(Workload(validated(nasiri_scenario("diamond", "large"), {})))
+    with pytest.raises(InvalidInput, match="most_per_machine"):
+        nasiri_optimal(workload_of(chain([10])), most_per_machine=0)
