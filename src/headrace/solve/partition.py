@@ -6,7 +6,11 @@ weight, so that one kernel both repairs a start that overfills a part and refine
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ctypes
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -197,16 +201,34 @@ def _metis(graph: Graph, parts: Parts, *, recursive: bool, seed: int) -> Ints:
     total = np.maximum(parts.room.sum(axis=0), TOLERANCE)
     share = (parts.load.mean(axis=0) / total).max(axis=1)  # of the resource that is scarcest for the vertex
     room = (parts.room / total).min(axis=1) + TOLERANCE
-    answer = pymetis.part_graph(
-        len(room),
-        pymetis.CSRAdjacency(graph.first, graph.other),
-        vweights=_whole(share),
-        eweights=_whole(graph.weight),
-        tpwgts=(room / room.sum()).tolist(),
-        recursive=recursive,
-        options=pymetis.Options(seed=seed),
-    )
+    with _silence():
+        answer = pymetis.part_graph(
+            len(room),
+            pymetis.CSRAdjacency(graph.first, graph.other),
+            vweights=_whole(share),
+            eweights=_whole(graph.weight),
+            tpwgts=(room / room.sum()).tolist(),
+            recursive=recursive,
+            options=pymetis.Options(seed=seed),
+        )
     return np.asarray(answer.vertex_part, dtype=np.int64)
+
+
+@contextmanager
+def _silence() -> Generator[None]:
+    """Keep standard output to ourselves: METIS prints its complaints about tiny graphs there, past Python."""
+    c_library = ctypes.CDLL(None)
+    sys.stdout.flush()
+    c_library.fflush(None)
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        c_library.fflush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _whole(values: Floats) -> Ints:
