@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from headrace.control.policy import (
-    Adopted, Decision, Levels, all_of, aniello_threshold, fingerprint, muhammad_tune, no_flapping, worth_it,
+    Adopted,
+    Decision,
+    Levels,
+    all_of,
+    aniello_threshold,
+    fingerprint,
+    muhammad_tune,
+    no_flapping,
+    worth_it,
 )  # fmt: skip
 from headrace.errors import InvalidInput
 from headrace.judge.report import judge

@@ -14,10 +14,18 @@ from headrace.move.gains import Gains
 from headrace.move.room import Network, Place, Room
 from headrace.move.shuffle import walk_home
 
-HEATS = (0.01, 0.03, 0.1, 0.3)  # chances to send a task away from home, tried in turn
-WALKS = 8  # per heat; the cheapest one is taken
+WALKS = (
+    (0.01, 1),
+    (0.03, 1),
+    (0.1, 1),
+    (0.3, 1),
+    (0.1, 25),
+    (0.4, 25),
+)  # chance to send a task away from home, times the usual steps; in turn
+TRIES = 8  # walks of each kind; the cheapest one is taken
 LARGEST_GROUP, SEEDS = 8, 20  # tasks in a group, groups tried per node
-EXCHANGED = 40  # tasks on either side of an exchange that are looked at
+DEPTH, CHOICES = 3, 8  # moves in a row, and how many are looked at for each of them
+EXCHANGES = 100  # pairs of tasks that are looked at, where one makes room for the other
 LOOKAHEAD = 300  # open moves up to which groups are looked at where no single move gains
 
 
@@ -60,10 +68,10 @@ class Search:
         self._start_the_lost()
         while self.moves_left >= 1:
             waiting = np.flatnonzero(self.open())
-            if not len(waiting) or not (self._one_move(waiting) or self._exchange(waiting) or self._detour()):
+            if not len(waiting) or not (self._one_move(waiting) or self._some_moves(waiting) or self._detour()):
                 return
 
-    def _do(self, hop: Hop) -> bool:
+    def do(self, hop: Hop) -> bool:
         """Take a hop, unless the network forbids it."""
         t, target = hop.task, hop.place.node
         before = self.room.plan() if self.network.limits else None
@@ -93,7 +101,7 @@ class Search:
                 return
             place = self._place_for(t)
             if place is not None:
-                self._do(Hop(t, place))
+                self.do(Hop(t, place))
 
     def _place_for(self, task: int) -> Place | None:
         """Its place, else the node with the most room."""
@@ -118,7 +126,7 @@ class Search:
             return True
         if self.limited:  # what gains nothing would only cost, but what runs nowhere has to start
             order = order[(gain[order] > 0) | (self.room.node[ready[order]] == UNPLACED)]
-        return any(self._do(Hop(t, Place(int(new.node[t]), int(new.worker[t])))) for t in ready[order].tolist())
+        return any(self.do(Hop(t, Place(int(new.node[t]), int(new.worker[t])))) for t in ready[order].tolist())
 
     def _ranked(self, tasks: Ints) -> tuple[Floats, Ints]:
         """Gains, and the tasks from best to worst."""
@@ -141,7 +149,7 @@ class Search:
         for t in best[1]:
             place = Place(int(self.new.node[t]), int(self.new.worker[t]))
             if self.moves_left >= 1 and bool(self.room.takes(np.array([t]), np.array([place.node]), np.array([place.slot]))[0]):
-                taken += self._do(Hop(t, place))
+                taken += self.do(Hop(t, place))
         return taken > 0
 
     def _grown(self, seed: int, members: Ints) -> tuple[float, list[int]]:
@@ -166,24 +174,52 @@ class Search:
         self.gains.restore(before)
         return best, group
 
-    def _exchange(self, waiting: Ints) -> bool:
-        """Where no move fits and gains: one task makes room for another, straight home or by way of a third node; the best such pair."""
+    def _some_moves(self, waiting: Ints) -> bool:
+        """For a partial move, where no single one gains: a few that do so in a row, straight home or with one that makes way."""
         if not self.limited:
             return False
+        return self.do_all(max(self._in_a_row(waiting, DEPTH), self._exchange(waiting), key=lambda found: found[0])[1])
+
+    def _in_a_row(self, waiting: Ints, depth: int, gained: float = 0.0, mb: float = 0.0) -> tuple[float, list[Hop]]:
+        """The most that a few moves straight home, one after another, gain per megabyte, and these; nothing, if they gain nothing."""
+        best: tuple[float, list[Hop]] = (0.0, [])
+        if not min(depth, self.moves_left):
+            return best
+        new = self.new
+        fits = self.room.takes(waiting, new.node[waiting], new.worker[waiting]) & (mb + self.mb[waiting] <= self.mb_left)
+        ready = waiting[fits]
+        for t in ready[self._ranked(ready)[1]][:CHOICES].tolist():
+            hop, cost = Hop(t, Place(int(new.node[t]), int(new.worker[t]))), mb + float(self.mb[t])
+            before, was = self.gains.snapshot(), self.room.put(t, hop.place)
+            total = gained + self.gains.move(t, hop.place.node)
+            self.moves_left -= 1
+            worth, following = self._in_a_row(waiting[waiting != t], depth - 1, total, cost)
+            self.moves_left += 1
+            for value, hops in ((total / max(cost, 1e-9), [hop]), (worth, [hop, *following])):
+                if value > best[0] * (1 + 1e-9):
+                    best = (value, hops)
+            self.room.put(t, was)
+            self.gains.restore(before)
+        return best
+
+    def _exchange(self, waiting: Ints) -> tuple[float, list[Hop]]:
+        """The most that two gain per megabyte of which one makes room for the other, straight home or by way of a third node."""
         best: tuple[float, list[Hop]] = (0.0, [])
         node, new = self.room.node, self.new
         leaving = waiting[node[waiting] != new.node[waiting]]
-        _, order = self._ranked(leaving)
-        for t in leaving[order][:EXCHANGED].tolist():
-            for u in leaving[node[leaving] == new.node[t]][:EXCHANGED].tolist():
-                gain = self._gain_together(t, u)
-                if gain <= 0:
-                    continue
-                hops = self._make_way(u, t)
-                worth = gain / max(self._transferred(hops), 1e-9) if hops else 0.0
-                if len(hops) <= self.moves_left and self._transferred(hops) <= self.mb_left and worth > best[0] * (1 + 1e-9):
-                    best = (worth, hops)
-        return bool(best[1]) and self._do_all(best[1])
+        alone = self.gains.of(leaving)
+        # Each counts on the other where it stands now, so two gain together no more than both alone.
+        pairs = [(i, j) for i, t in enumerate(leaving.tolist()) for j in np.flatnonzero(node[leaving] == new.node[t]).tolist()]
+        pairs = sorted((pair for pair in pairs if alone[pair[0]] + alone[pair[1]] > 0), key=lambda p: -alone[p[0]] - alone[p[1]])
+        for i, j in pairs[:EXCHANGES]:
+            t, u = int(leaving[i]), int(leaving[j])
+            gain = self._gain_together(t, u)
+            hops = self._make_way(u, t) if gain > 0 else []
+            mb = self._transferred(hops)
+            worth = gain / max(mb, 1e-9) if hops and len(hops) <= self.moves_left and mb <= self.mb_left else 0.0
+            if worth > best[0] * (1 + 1e-9):
+                best = (worth, hops)
+        return best
 
     def _gain_together(self, t: int, u: int) -> float:
         before = self.gains.snapshot()
@@ -218,17 +254,17 @@ class Search:
         if self.limited:
             return False
         away, part = int(self.open().sum()), int((self.new.node != UNPLACED).sum())
-        steps, walks = max(20_000, 400 * part), WALKS if part <= LOOKAHEAD else 2
-        for heat in HEATS:
+        steps, tries = max(20_000, 400 * part), TRIES if part <= LOOKAHEAD else 2
+        for heat, times in WALKS:
             found: list[tuple[float, list[Hop]]] = []
-            for k in range(walks):
-                walk = walk_home(self.room, self.new, steps=steps, heat=heat, seed=self.seed * 1009 + k)
+            for k in range(tries):
+                walk = walk_home(self.room, self.new, steps=steps * times, heat=heat, seed=self.seed * 1009 + k)
                 if not walk.away:
                     columns = walk.task.tolist(), walk.node.tolist(), walk.slot.tolist()
                     hops = [Hop(t, Place(n, s)) for t, n, s in zip(*columns, strict=True)]
                     found.append((self._transferred(hops), self._until(hops, away - max(1, away // 20))))
             for _, hops in sorted(found, key=lambda each: (each[0], len(each[1]))):
-                if self._do_all(hops):
+                if self.do_all(hops):
                     return True
         return False
 
@@ -252,13 +288,13 @@ class Search:
                 return hops[: i + 1]
         return hops
 
-    def _do_all(self, hops: list[Hop]) -> bool:
-        """All hops, or none."""
+    def do_all(self, hops: list[Hop]) -> bool:
+        """All hops, or none; False if there are none."""
         before, left = self.gains.snapshot(), (self.moves_left, self.mb_left)
         done: list[tuple[int, Place | None]] = []
         for hop in hops:
             was = self.room.place_of(hop.task)
-            if not self._do(hop):
+            if not self.do(hop):
                 for task, place in reversed(done):
                     self.room.put(task, place)
                 self.gains.restore(before)
@@ -266,4 +302,4 @@ class Search:
                 del self.hops[len(self.hops) - len(done) :]
                 return False
             done.append((hop.task, was))
-        return True
+        return bool(hops)

@@ -96,7 +96,7 @@ class Room:
         """Which of the tasks could go to their place now, [tasks]."""
         stays = self.node[tasks] == node
         need = self.need[self.problem.node_type[node], tasks]
-        ok = stays | (need <= self.free[node] + self.slack[node]).all(axis=1)
+        ok = stays | ((need <= self.free[node] + self.slack[node]) | (need == 0)).all(axis=1)
         c = self.component[tasks]
         ok &= stays | ~(self.problem.apart[c] & (self.of_component[c, node] > 0))
         if self.problem.allowed is not None:
@@ -113,7 +113,7 @@ class Room:
     def nodes_for(self, task: int) -> Bools:
         """Nodes with the resources for a task, whatever their slots, [N]."""
         need = self.need[self.problem.node_type, task]
-        ok = (need <= self.free + self.slack).all(axis=1)
+        ok = ((need <= self.free + self.slack) | (need == 0)).all(axis=1)
         c = self.component[task]
         if self.problem.apart[c]:
             ok &= self.of_component[c] == 0
@@ -149,7 +149,8 @@ class Room:
             return [Lack(node, "pins" if problem.allowed is not None and not problem.allowed[c, node] else "apart", 1, 0)]
         need, free = self.need[problem.node_type[node], task], self.free[node]
         found = [
-            Lack(node, name[k], float(need[k]), float(free[k])) for k in np.flatnonzero(need > free + self.slack[node]).tolist()
+            Lack(node, name[k], float(need[k]), float(free[k]))
+            for k in np.flatnonzero((need > free + self.slack[node]) & (need > 0)).tolist()
         ]
         if not found and self.slot_for(task, node) is None:
             found = [Lack(node, "slots", 1, 0)]

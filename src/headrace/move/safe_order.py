@@ -126,12 +126,30 @@ def safe_order(
             f"{count:,} tasks move; a safe order goes task by task and takes at most {MOST_MOVES:,}",
             resource="moves", needed=count, available=MOST_MOVES, fix="use optimal, or say how many at most (max_moves)",
         )  # fmt: skip
-    search.run()
     notes = tuple(f"topology {name} stops first" for name in _topologies(problem, stops))
+    search.run()
+    if not limited and search.open().any() and (fresh := (begin.node == UNPLACED) & (new.node != UNPLACED)).any():
+        late = starting_last(problem, begin, new, fresh, seed)
+        if late is not None:
+            search, notes = late, (*notes, "tasks that run nowhere start last: with them there would be no room to move")
     order = described(problem, begin, new, search.hops, assumed_mbps, notes, best_part=limited)
     if limited or not search.open().any():
         return order
     raise refusal(search, order)
+
+
+def starting_last(problem: Problem, old: Assignment, new: Assignment, fresh: Bools, seed: int) -> Search | None:
+    """The order in which tasks that run nowhere wait until all others are home; None if there is none either."""
+    others = Assignment(np.where(fresh, UNPLACED, new.node), np.where(fresh, UNPLACED, new.worker))
+    first = Search(problem, old, others, None, None, seed)
+    first.run()
+    if first.open().any():
+        return None
+    then = Search(problem, old, new, None, None, seed)
+    for hop in first.hops:
+        then.do(hop)
+    then.run()
+    return None if then.open().any() else then
 
 
 def refusal(search: Search, so_far: SafeOrder) -> NoSafeOrder:

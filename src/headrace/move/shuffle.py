@@ -69,6 +69,9 @@ def walk_home(room: Room, home: Assignment, *, steps: int, heat: float, seed: in
     )  # fmt: skip
     state = State(room.node, room.slot, room.free, room.of_component, room.in_slot, room.slot_memory)
     task, node, slot, away = _wander(terms, _copy(state), home.node.copy(), home.worker.copy(), steps, heat, seed)
+    if not away:
+        kept = _without_loops(_states(state, task, node, slot))
+        task, node, slot = task[kept], node[kept], slot[kept]
     if not away and len(task) <= LONGEST:
         kept = _needed(terms, state, task, node, slot)
         task, node, slot = task[kept], node[kept], slot[kept]
@@ -92,7 +95,8 @@ def _node_takes(terms: Terms, state: State, t: int, n: int) -> bool:
         return False
     fits = True
     for k in range(state.free.shape[1]):
-        fits = fits and terms.need[terms.node_type[n], t, k] <= state.free[n, k] + terms.slack[n, k]
+        need = terms.need[terms.node_type[n], t, k]
+        fits = fits and (need == 0 or need <= state.free[n, k] + terms.slack[n, k])
     return fits
 
 
@@ -176,6 +180,40 @@ def _wander(
         task[hops], node[hops], slot[hops] = t, n, s
         hops += 1
     return task[:hops], node[:hops], slot[:hops], away
+
+
+@compiled
+def _states(start: State, task: Ints, node: Ints, slot: Ints) -> Ints:
+    """A number for the state before the first hop and after each: the same state, the same number."""
+    where, which = start.node.copy(), start.slot.copy()
+    found = np.zeros(len(task) + 1, np.int64)
+    for i in range(len(task)):
+        t = task[i]
+        found[i + 1] = found[i] ^ _mixed(t, int(where[t]), int(which[t])) ^ _mixed(t, node[i], slot[i])
+        where[t], which[t] = node[i], slot[i]
+    return found
+
+
+@compiled
+def _mixed(task: int, node: int, slot: int) -> int:
+    """A number that looks random for every task and place."""
+    x = task * 1_000_003 + node * 8_191 + slot + 1
+    for _ in range(3):
+        x = (x ^ (x >> 29)) * 0x2545F4914F6CDD1D
+    return x
+
+
+def _without_loops(states: Ints) -> Ints:
+    """The hops that are left when everything between two visits to the same state is cut out."""
+    last = {state: i for i, state in enumerate(states.tolist())}
+    kept: list[int] = []
+    i = 0
+    while True:
+        i = last[int(states[i])]
+        if i == len(states) - 1:
+            return np.array(kept, dtype=np.int64)
+        kept.append(i)
+        i += 1
 
 
 @compiled

@@ -153,6 +153,4 @@ def _all_reached(problem: Problem, start: Assignment, end: Ints) -> bool:
 def _stand(room: Room, node: Ints) -> None:
     """Put every task where a state has it; slots do not matter here."""
     for t in np.flatnonzero(room.node != node).tolist():
-        slot = max(0, int(room.slot[t]))
-        room.put(t, None)
-        room.put(t, Place(int(node[t]), min(slot, room.usable.shape[1] - 1)))
+        room.put(t, None if node[t] == UNPLACED else Place(int(node[t]), 0))

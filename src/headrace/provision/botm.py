@@ -36,7 +36,7 @@ def botm(workload: Workload, *, budget: float | None = None, rate: float | None 
 
 def bottleneck(shop: Shop, machines: Ints) -> int:
     """The module that is slowest by itself; the first of equals."""
-    own = np.where(machines > 0, shop.market.carries * machines, np.inf).min(axis=1)
+    own = np.where(machines > 0, shop.market.carries * np.maximum(machines, 1), np.inf).min(axis=1)
     return int(own.argmin())
 
 

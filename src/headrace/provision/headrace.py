@@ -34,7 +34,7 @@ from headrace.solve.rate_lp import Pools, cheapest_machines, fastest_machines, m
 MARGIN = 0.002  # the least by which more is asked for after machines could not be filled
 SLACK = 1.002  # machines whose bound is no further above what is wanted are not worth filling
 USUAL = 0.985  # of the bound: what filling usually reaches
-MOST_TRIES = 24  # other machines that are filled to see whether they do as well for less, or better for as much
+MOST_MISSES = 8  # other machines filled in vain, one after the other, before the search ends
 MOST_MIXED = (
     200  # components x types up to which several types per component are searched; they help only where machines are scarce
 )
@@ -87,11 +87,6 @@ class Offer:
     def cost(self, machines: Ints) -> float:
         """Price of machines[Y]."""
         return float((machines * self.price).sum())
-
-    @property
-    def tries(self) -> int:
-        """How many other machines to try: fewer where filling takes long."""
-        return int(np.clip(20_000 // (len(self.load.most) ** 2 + 1), 6, MOST_TRIES))
 
     def ended(self) -> bool:
         """Whether time is up."""
@@ -212,21 +207,20 @@ def carried(offer: Offer, machines: Ints, factor: float, steps: int | None) -> F
 
 def cheaper(offer: Offer, factor: float, machines: Ints, found: Filled) -> tuple[Ints, Filled]:
     """Exchange machines for cheaper ones as long as the factor is still carried."""
-    tries = offer.tries
     improved = True
     while improved and not offer.ended():
-        improved = False
+        improved, misses = False, 0
         rows = [row for row in exchanges(offer, machines) if offer.cost(row) < offer.cost(machines) * (1 - ENOUGH)]
         reach = estimated(offer, machines, rows)
         # Those that can probably be filled, cheapest first; then the others, as far above the factor as they are.
         order = sorted(range(len(rows)), key=lambda i: (0, offer.cost(rows[i])) if reach[i] * USUAL >= factor else (1, -reach[i]))
         for i in order:
-            if tries <= 0 or offer.ended() or reach[i] < factor:
+            if misses >= MOST_MISSES or offer.ended() or reach[i] < factor:
                 break
             fluid = most_rate(offer.pools, rows[i].astype(np.float64))
             if fluid is None or fluid.bound < factor * SLACK:
                 continue
-            tries -= 1
+            misses += 1
             better = carried(offer, rows[i], factor, offer.steps)
             if better is not None:
                 machines, found, improved = rows[i], better, True
@@ -287,10 +281,9 @@ def fastest_filled(offer: Offer, budget: float, machines: Ints) -> tuple[Ints, F
     """Fill the machines, then exchange some within the budget while that raises the factor."""
     first = offer.fill(machines, offer.steps)
     best = None if first is None else (machines, first[1])
-    tries = offer.tries
     improved = True
     while improved and not offer.ended():
-        improved = False
+        improved, misses = False, 0
         here = machines if best is None else best[0]
         more = [here + row for row in np.eye(len(here), dtype=np.int64)]
         rows = [row for row in [*more, *exchanges(offer, here)] if (row <= offer.available).all()]
@@ -298,12 +291,12 @@ def fastest_filled(offer: Offer, budget: float, machines: Ints) -> tuple[Ints, F
         reach = estimated(offer, here, rows)
         for i in np.argsort(-reach, kind="stable").tolist():
             factor = 0.0 if best is None else best[1].factor
-            if tries <= 0 or offer.ended() or reach[i] <= factor:
+            if misses >= MOST_MISSES or offer.ended() or reach[i] <= factor:
                 break
             fluid = most_rate(offer.pools, rows[i].astype(np.float64))
             if fluid is None or fluid.bound <= factor * SLACK:
                 continue
-            tries -= 1
+            misses += 1
             found = offer.fill(rows[i], offer.steps)
             if found is not None and found[1].factor > factor * (1 + 1e-4):
                 best, improved = (rows[i], found[1]), True

@@ -40,8 +40,5 @@ def optimal(workload: Workload, *, budget: float | None = None, rate: float | No
 
 def largest_rate(shop: Shop, mixed: bool) -> float:
     """What all machines that can be rented carry; types without a limit are limited by the components' `max_tasks`."""
-    market = shop.market
-    most = np.minimum(market.available, int(market.most.sum()))
-    everything = float((most * market.price).sum()) + 1.0
-    machines = fastest(market, everything, mixed=mixed)
-    return 0.0 if machines is None else market.factor(machines) * shop.load.spout_rate
+    machines = fastest(shop.market, np.inf, mixed=mixed)
+    return 0.0 if machines is None else shop.market.factor(machines) * shop.load.spout_rate

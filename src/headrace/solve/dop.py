@@ -30,13 +30,16 @@ class Market:
     available: Ints  # [Y]
     most: Ints  # [C] most tasks
 
-    def needed(self, factor: float) -> Ints:
-        """The fewest tasks of each component on each type for a factor, [C, Y]; 0 where the type will not do."""
-        with np.errstate(divide="ignore"):
-            tasks = np.ceil(factor / self.carries * (1 - ROUNDING))
-        tasks = np.maximum(np.where(np.isfinite(tasks), tasks, 0.0), np.where(self.carries > 0, 1.0, 0.0))
-        limit = np.minimum(self.most[:, None], self.available[None, :])
-        return np.where((self.carries > 0) & (tasks <= limit), tasks, 0.0).astype(np.int64)
+    def needed(self, factor: float, *, mixed: bool = False) -> Ints:
+        """The fewest tasks of each component, the slowest on this type, for a factor, [C, Y]; 0 where the type will not do.
+
+        Mixed, other types may help where there are too few of one.
+        """
+        fits = self.carries > 0
+        exact = np.divide(factor, self.carries, out=np.zeros_like(self.carries), where=fits)
+        tasks = np.maximum(np.ceil(exact * (1 - ROUNDING)), 1.0)
+        limit = np.minimum(self.most[:, None], self.available.sum() if mixed else self.available[None, :])
+        return np.where(fits & (tasks <= limit), tasks, 0.0).astype(np.int64)
 
     def factor(self, machines: Ints) -> float:
         """What machines[C, Y] carry: every component's tasks share its load evenly, so its slowest machine sets the pace."""
@@ -55,7 +58,7 @@ def cheapest(
 
     With `any_will_do` the first found within the budget is enough.
     """
-    need = market.needed(factor)
+    need = market.needed(factor, mixed=mixed)
     usable = need > 0
     if not usable.any(axis=1).all():
         return None
@@ -156,10 +159,10 @@ def candidates(market: Market, budget: float) -> Floats:
         return np.zeros(0)
     with np.errstate(divide="ignore", invalid="ignore"):
         per_factor = np.where(market.carries > 0, market.price / market.carries, np.inf).min(axis=1)
-        highest = (
-            budget * (1 + ROUNDING) / per_factor.sum() if per_factor.sum() > 0 else np.inf
-        )  # as if tasks could be cut at will
-        tasks = np.where(real, np.minimum(highest / np.where(real, market.carries, 1.0), market.available), 0.0)
+        paid = budget * (1 + ROUNDING) / per_factor.sum() if per_factor.sum() > 0 else np.inf  # as if tasks could be cut at will
+    reached = np.minimum(market.most, market.available.sum()) * market.carries.max(axis=1)  # with all machines there are
+    highest = min(paid, float(reached.min()))
+    tasks = np.where(real, np.minimum(highest / np.where(real, market.carries, 1.0), market.available), 0.0)
     tasks = np.minimum(np.ceil(tasks), market.most[:, None]).astype(np.int64)
     if tasks.sum() > MOST_CANDIDATES:
         message = f"the budget would buy {int(tasks.max()):,} machines for one component; too many to search one by one"
