@@ -46,7 +46,7 @@ def check(problem: Problem, old: Assignment, new: Assignment, order: SafeOrder) 
         assert (state.worker == new.worker).all()
 
 
-@pytest.mark.parametrize("first", range(0, 200, 40))
+@pytest.mark.parametrize("first", range(0, 80, 40))  # all 200 in benchmarks/moving.py
 def test_random_pairs_at_85_percent_are_ordered(first: int) -> None:
     ordered = 0
     for seed in range(first, first + 40):
