@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def random_pair(
         }
         content = {"topology": {"components": described}, "cluster": {"nodes": {f"n{{1..{count}}}": node}}}
         problem = problem_of(content)
-        plans = [plan for plan in (random_plan(problem, rng) for _ in range(200)) if plan is not None][:2]
+        plans = list(islice((plan for plan in (random_plan(problem, rng) for _ in range(200)) if plan is not None), 2))
         if len(plans) == 2:
             return problem, plans[0], plans[1]
 

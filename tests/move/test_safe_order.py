@@ -46,33 +46,31 @@ def check(problem: Problem, old: Assignment, new: Assignment, order: SafeOrder) 
         assert (state.worker == new.worker).all()
 
 
-@pytest.mark.parametrize("first", range(0, 80, 40))  # all 200 in benchmarks/moving.py
-def test_random_pairs_at_85_percent_are_ordered(first: int) -> None:
+def test_random_pairs_at_85_percent_are_ordered() -> None:
+    # All 200 of the promise, with larger ones among them, are run by benchmarks/moving.py.
     ordered = 0
-    for seed in range(first, first + 40):
-        problem, old, new = random_pair(seed)
-        try:
-            order = safe_order(problem, old, new)
-        except NoSafeOrder:
-            continue
-        check(problem, old, new, order)
-        assert order.complete
-        ordered += 1
-    assert ordered >= 38  # 190 of 200
+    for seed in range(60):
+        problem, old, new = random_pair(seed, nodes=(4, 7), per_node=(6, 9))
+        refusal = refused(problem, old, new)
+        ordered += refusal is None
+        assert refusal is None or refusal.stuck
+    assert ordered >= 57
 
 
 def refused(problem: Problem, old: Assignment, new: Assignment) -> NoSafeOrder | None:
     """The refusal; None after a check of the order, if there is one."""
     try:
-        check(problem, old, new, safe_order(problem, old, new))
+        order = safe_order(problem, old, new)
     except NoSafeOrder as refusal:
         return refusal
+    assert order.complete
+    check(problem, old, new, order)
     return None
 
 
 def test_large_tasks_are_refused_only_with_proof_and_the_room_that_would_do_does() -> None:
     refusals = proofs = 0
-    for seed in range(25):
+    for seed in range(16):
         problem, old, new = random_pair(seed, nodes=(4, 6), per_node=(3, 4))
         refusal = refused(problem, old, new)
         if refusal is None:
@@ -176,7 +174,7 @@ def test_a_group_that_gains_only_together_is_found() -> None:
 
 def test_partial_moves_never_make_it_worse_nor_exceed_their_limits() -> None:
     better = 0
-    for seed in range(10):
+    for seed in range(6):
         problem, old, _ = random_pair(seed, nodes=(4, 6), load=0.7)
         new = relabel(problem, old, place(problem, "headrace", steps=2000).assignment or old).plan
         for limits in ({"max_moves": 5}, {"max_mb": 300.0}, {"max_moves": 8, "max_mb": 200.0}):
@@ -186,7 +184,7 @@ def test_partial_moves_never_make_it_worse_nor_exceed_their_limits() -> None:
             assert order.mb <= limits.get("max_mb", 1e18)
             assert (order.traffic_after or 0) <= (order.traffic_before or 0) + 1e-9
             better += (order.traffic_after or 0) < (order.traffic_before or 0)
-    assert better >= 28
+    assert better >= 17
 
 
 def reachable_best(problem: Problem, old: Assignment, new: Assignment, hops: int) -> float:
@@ -265,7 +263,7 @@ def test_lost_tasks_start_last_where_their_presence_would_leave_no_room() -> Non
 def test_topologies_with_heaps_pins_and_separations_are_ordered_safely() -> None:
     """Feasible plans of several schedulers for the random documents, which between them use every rule there is."""
     ordered = refused = 0
-    for seed in range(150):
+    for seed in range(90):
         random = Random(seed)
         problem = problem_of(document(random, most_tasks=16, most_nodes=6))
         plans: list[Assignment] = []
@@ -284,7 +282,7 @@ def test_topologies_with_heaps_pins_and_separations_are_ordered_safely() -> None
                 continue
             check(problem, old, new, order)
             ordered += order.complete and len(order.moves) > 0
-    assert ordered >= 60
+    assert ordered >= 40
     assert refused <= ordered / 10
 
 
@@ -334,8 +332,8 @@ def test_wrong_limits_are_refused() -> None:
         safe_order(problem, old, new, max_mb=float("nan"))
 
 
-def test_moves_of_thousands_of_tasks_are_ordered() -> None:
-    problem, old, _ = random_pair(3, nodes=(60, 60), per_node=(20, 20))
+def test_hundreds_of_moves_are_ordered() -> None:
+    problem, old, _ = random_pair(3, nodes=(40, 40), per_node=(20, 20))
     new = random_plan(problem, np.random.default_rng(9))
     assert new is not None
     order = safe_order(problem, old, new)

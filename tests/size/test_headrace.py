@@ -133,6 +133,18 @@ def test_several_topologies_share_the_cluster() -> None:
     assert sized.rate == pytest.approx(200, rel=0.02)  # 100 each, 400 points
 
 
+def test_one_machine_per_task_is_solved_exactly() -> None:
+    # Five nodes; the source needs one, b1 (1 point per tuple/s) and b2 (2 points) share the other four: 1 and 3 carry 100.
+    content = chain([10, 20], nodes=5) | {"machine_per_task": True}
+    sized = headrace(workload_of(content))
+    assert sized.tasks == {"source": 1, "b1": 1, "b2": 2}
+    assert sized.rate == sized.bound == pytest.approx(100)
+    assert sized.assignment is not None
+    assert len(set(sized.assignment.node.tolist())) == 4
+    with pytest.raises(Infeasible, match="needs 3 nodes that fit; there are 2"):
+        headrace(workload_of(chain([10, 20], nodes=2) | {"machine_per_task": True}))
+
+
 def test_what_cannot_be_sized_is_refused_with_its_reason() -> None:
     free = chain([10])
     free["topology"]["components"]["b2"] = {"inputs": {"b1": "shuffle"}}

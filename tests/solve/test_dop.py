@@ -62,6 +62,23 @@ def test_the_best_of_all_choices_is_found(seed: int) -> None:
     assert m.cost(cheap) == pytest.approx(min(m.cost(x) for x in choices if m.factor(x) >= wanted - 1e-9))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_the_best_of_all_mixtures_is_found(seed: int) -> None:
+    random = Random(100 + seed)
+    m = market(random, 2, 3)
+    budget = random.choice((5.0, 9.0))
+    rows = [np.array(x) for x in product(*(range(n + 1) for n in m.available)) if any(x)]
+    usable = [[x for x in rows if x.sum() <= m.most[c] and (m.carries[c][x > 0] > 0).all()] for c in range(2)]
+    pairs = [np.array(pair) for pair in product(*usable)]
+    paid = [x for x in pairs if (x.sum(axis=0) <= m.available).all() and m.cost(x) <= budget + 1e-9]
+    best = fastest(m, budget, mixed=True)
+    if not paid:
+        assert best is None
+    else:
+        assert best is not None
+        assert m.factor(best) == pytest.approx(max(m.factor(x) for x in paid))
+
+
 def test_mixing_helps_only_where_machines_are_scarce() -> None:
     # Three tasks are needed, and there are two machines of each type, one as fast as the other.
     scarce = Market(np.array([[1.0, 1.0]]), np.array([1.0, 1.0]), np.array([2, 2]), np.array([9]))

@@ -9,8 +9,7 @@ from headrace.judge.traffic import Workers, traffic
 from headrace.judge.use import use
 from headrace.model.arrays import Bools, Floats
 from headrace.model.problem import CPU, Assignment, Problem
-
-THREAD = 100.0  # points
+from headrace.model.sizable import THREAD
 
 
 def thread_rate(problem: Problem, assignment: Assignment) -> float:

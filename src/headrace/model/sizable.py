@@ -171,6 +171,16 @@ def _with_components(document: Document, known: dict[str, Component]) -> dict[st
     return {"topologies": tuple(changed) or None}
 
 
+def left_out(workload: Workload) -> tuple[str, ...]:
+    """Which types of the catalog are not used, since a component has a profile but not for them."""
+    profile = workload.inputs.document.profile or {}
+    return tuple(
+        f"catalog: {kind} left out, since `{name}` has no profile for it"
+        for kind in workload.catalog
+        for name in [name for name, costs in profile.items() if "*" not in costs and kind not in costs][:1]
+    )
+
+
 def _usable(workload: Workload, profile: dict[str, dict[str, Cost]]) -> dict[str, Any]:
     """The types of the catalog on which every profiled component has a cost, each with a price."""
     catalog = workload.catalog

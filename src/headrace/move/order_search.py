@@ -14,17 +14,12 @@ from headrace.move.gains import Gains
 from headrace.move.room import Network, Place, Room
 from headrace.move.shuffle import walk_home
 
-WALKS = (
-    (0.01, 1),
-    (0.03, 1),
-    (0.1, 1),
-    (0.3, 1),
-    (0.1, 25),
-    (0.4, 25),
-)  # chance to send a task away from home, times the usual steps; in turn
-TRIES = 8  # walks of each kind; the cheapest one is taken
+SHORT = (0.01, 0.03, 0.1, 0.3)  # chances to send a task away from home, tried in turn on short walks
+LONG = (0.1, 0.4)  # and on long ones, of so many times the steps
+LONGER = 25
+TRIES = 8  # short walks at each chance, of which the cheapest is taken; of long ones a quarter
 LARGEST_GROUP, SEEDS = 8, 20  # tasks in a group, groups tried per node
-DEPTH, CHOICES = 3, 8  # moves in a row, and how many are looked at for each of them
+DEPTH, CHOICES = 3, 6  # moves in a row, and how many are looked at for each of them
 EXCHANGES = 100  # pairs of tasks that are looked at, where one makes room for the other
 LOOKAHEAD = 300  # open moves up to which groups are looked at where no single move gains
 
@@ -49,8 +44,11 @@ class Search:
         max_mb: float | None,
         seed: int,
         extra: Floats | None = None,
+        *,
+        thorough: bool = True,
     ) -> None:
         self.problem, self.old, self.new, self.seed = problem, old, new, seed
+        self.thorough = thorough  # whether long walks are tried before giving up
         self.room, self.gains, self.network = Room(problem, old, extra), Gains(problem, old, new.node), Network(problem)
         self.mb = task_state_mb(problem)
         self.moves_left = math.inf if max_moves is None else max_moves
@@ -255,10 +253,13 @@ class Search:
             return False
         away, part = int(self.open().sum()), int((self.new.node != UNPLACED).sum())
         steps, tries = max(20_000, 400 * part), TRIES if part <= LOOKAHEAD else 2
-        for heat, times in WALKS:
+        kinds = [(steps, heat, tries) for heat in SHORT]
+        if self.thorough:
+            kinds += [(LONGER * steps, heat, max(1, tries // 4)) for heat in LONG]
+        for steps, heat, tries in kinds:
             found: list[tuple[float, list[Hop]]] = []
             for k in range(tries):
-                walk = walk_home(self.room, self.new, steps=steps * times, heat=heat, seed=self.seed * 1009 + k)
+                walk = walk_home(self.room, self.new, steps=steps, heat=heat, seed=self.seed * 1009 + k)
                 if not walk.away:
                     columns = walk.task.tolist(), walk.node.tolist(), walk.slot.tolist()
                     hops = [Hop(t, Place(n, s)) for t, n, s in zip(*columns, strict=True)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from headrace.errors import Unsupported
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.move.change import moving, refuse_wrong_plan, task_state_mb
@@ -31,7 +32,7 @@ def relabel(problem: Problem, old: Assignment, new: Assignment, *, tasks: bool =
     """Match the new plan's nodes, and with `tasks` its tasks of one kind, to the old plan's: never more megabytes than before."""
     refuse_wrong_plan(problem, old, "old")
     refuse_wrong_plan(problem, new, "new")
-    classes = classes_of(problem) if tasks else None
+    classes = _kinds(problem) if tasks else None
     same = np.arange(len(problem.nodes))
     candidates = [(same, new)]
     for role in (same, best_roles(problem, kept_weight(problem, old, new, classes))):
@@ -45,6 +46,13 @@ def relabel(problem: Problem, old: Assignment, new: Assignment, *, tasks: bool =
     best = min(range(len(candidates)), key=lambda i: (cost[i], i))
     role, plan = candidates[best]
     return Relabelled(plan, role, cost[0][0] - cost[best][0], cost[0][1] - cost[best][1])
+
+
+def _kinds(problem: Problem) -> Classes | None:
+    try:
+        return classes_of(problem)
+    except Unsupported:  # measured shares tell more tasks apart than can be listed: then only nodes and workers swap
+        return None
 
 
 def moved(problem: Problem, old: Assignment, new: Assignment) -> tuple[float, int, int]:

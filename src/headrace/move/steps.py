@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,8 +51,7 @@ class Volumes:
         return longest_line(self.cost)
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(NamedTuple):  # there may be a hundred thousand of them: a tuple is made three times as quickly
     """So much from one node to another."""
 
     source: Name

@@ -14,6 +14,7 @@ from headrace.move.room import Lack, Place, Room
 
 MOST_STATES = 3_000  # looked at from either end before giving up on a proof
 ROUNDS = 12  # of adding room where the least is missing
+SMALL = 300  # tasks up to which all rounds are run
 NAMED = 4  # tasks a message names
 
 
@@ -80,7 +81,7 @@ def room_that_would_do(search: Search) -> tuple[More, ...]:
     problem = search.problem
     extra = np.zeros_like(problem.capacity)
     state = search
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if problem.task_count <= SMALL else 2):
         nearest = least_lack(state.room, np.flatnonzero(state.open()).tolist())
         if nearest is None:
             return ()
@@ -95,7 +96,7 @@ def room_that_would_do(search: Search) -> tuple[More, ...]:
 
 def _again(search: Search, extra: Floats) -> Search:
     """The same search with more room."""
-    again = Search(search.problem, search.old, search.new, None, None, search.seed, extra)
+    again = Search(search.problem, search.old, search.new, None, None, search.seed, extra, thorough=False)
     again.run()
     return again
 

@@ -31,7 +31,7 @@ def botm(workload: Workload, *, budget: float | None = None, rate: float | None 
     while (better := select_vt(shop, machines, bottleneck(shop, machines), budget)) is not None:
         machines = better
         steps += 1
-    return rented(shop, machines, steps=steps)
+    return rented(shop, machines, bound=shop.fluid_bound(budget), bound_of="rate", kind="fluid", steps=steps)
 
 
 def bottleneck(shop: Shop, machines: Ints) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from headrace.errors import Unsupported
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.arrays import Floats, Ints
-from headrace.model.sizable import Load, load_of, sizable
+from headrace.model.sizable import Load, left_out, load_of, sizable
 from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
 from headrace.place.filled import placed
@@ -78,6 +78,7 @@ class Offer:
     seed: int
     steps: int | None
     deadline: Callable[[], bool] | None
+    notes: tuple[str, ...]
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -124,12 +125,13 @@ class Offer:
             assignment=assignment,
             cost=self.cost(kept),
             rate=thread_rate(problem, assignment),
-            notes=problem.notes,
+            notes=(*problem.notes, *self.notes),
         )
 
 
 def offer_of(workload: Workload, seed: int, steps: int | None, deadline: Callable[[], bool] | None) -> Offer:
     """Read what can be rented; refuse what fits no machine."""
+    notes = left_out(workload)
     workload = sizable(workload, catalog=True)
     load = load_of(workload, catalog=True)
     load.refuse_what_fits_nowhere()
@@ -138,7 +140,7 @@ def offer_of(workload: Workload, seed: int, steps: int | None, deadline: Callabl
     available = np.array([np.inf if m.available is None else float(m.available) for m in catalog])
     if not (load.fits & (available > 0)).any(axis=1).all():
         raise too_few_machines(len(load.most), int(np.minimum(available, 1e9).sum()))
-    return Offer(workload, load, pools, np.array([m.price for m in catalog]), available, seed, steps, deadline)
+    return Offer(workload, load, pools, np.array([m.price for m in catalog]), available, seed, steps, deadline, notes)
 
 
 def least_cost(offer: Offer, rate: float) -> Provisioned:
@@ -329,7 +331,7 @@ def shop_of_offer(offer: Offer) -> Shop:
     """The same market for one machine per task."""
     if offer.load.copied:
         raise Unsupported("rates depend on counts")
-    return Shop(offer.workload, offer.load, market_of(offer.load), offer.kinds)
+    return Shop(offer.workload, offer.load, market_of(offer.load), offer.kinds, offer.notes)
 
 
 def cheapest_alone(offer: Offer, factor: float) -> Provisioned | None:

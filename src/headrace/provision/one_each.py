@@ -10,7 +10,7 @@ from headrace.errors import Unsupported
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.arrays import Ints
 from headrace.model.problem import Assignment
-from headrace.model.sizable import UNLIMITED, Load, load_of, sizable
+from headrace.model.sizable import UNLIMITED, Load, left_out, load_of, sizable
 from headrace.model.sized import Provisioned, Rented
 from headrace.model.workload import Workload
 from headrace.provision.wanted import too_few_machines, too_little_money
@@ -25,6 +25,11 @@ class Shop:
     load: Load
     market: Market
     kinds: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def fluid_bound(self, budget: float) -> float:
+        """No machines within the budget are faster: tasks divisible at will."""
+        return self.market.highest(budget) * self.load.spout_rate
 
     def least_budget(self) -> float:
         """What one task of each component costs at least; refused where there are not enough machines."""
@@ -37,6 +42,7 @@ class Shop:
 
 def shop_of(workload: Workload, by: str) -> Shop:
     """Read the market: one task of a component on one machine of a type carries so much."""
+    notes = left_out(workload)
     workload = sizable(workload, catalog=True)
     load = load_of(workload, catalog=True)
     if load.copied:
@@ -44,7 +50,7 @@ def shop_of(workload: Workload, by: str) -> Shop:
             f"{by} takes rates that do not depend on counts; a stream here is copied to every task", fix="use headrace"
         )
     catalog = workload.catalog
-    return Shop(workload, load, market_of(load), tuple(catalog))
+    return Shop(workload, load, market_of(load), tuple(catalog), notes)
 
 
 def market_of(load: Load) -> Market:
@@ -138,4 +144,5 @@ def rented(
         bound_kind=kind,
         components=components,
         steps=steps,
+        notes=(*problem.notes, *shop.notes),
     )

@@ -49,7 +49,7 @@ def uniform(
             )
         enough = max(least, min(cheap))
         raise too_little_money(budget, rounded_up(enough))
-    return rented(shop, best)
+    return rented(shop, best, bound=shop.fluid_bound(budget), bound_of="rate", kind="fluid")
 
 
 def best_level(shop: Shop, number: int, budget: float) -> Ints | None:

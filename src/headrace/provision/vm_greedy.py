@@ -28,7 +28,7 @@ def vm_greedy(workload: Workload, *, budget: float | None = None, rate: float | 
         machines = with_the_best(shop, machines, module, budget)
     while (more := one_more_each(shop, machines, order, budget)) is not None:
         machines = more
-    return rented(shop, machines)
+    return rented(shop, machines, bound=shop.fluid_bound(budget), bound_of="rate", kind="fluid")
 
 
 def with_the_best(shop: Shop, machines: Ints, module: int, budget: float) -> Ints:

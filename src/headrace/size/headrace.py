@@ -11,31 +11,57 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from headrace.errors import Infeasible, Unsupported
 from headrace.judge.thread_rate import thread_rate
+from headrace.model.problem import Assignment
 from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
 from headrace.place.filled import placed
-from headrace.solve.fill import Filled, filled
+from headrace.solve.dop import Market, fastest
+from headrace.solve.fill import Filled, filled, pools_of
 
 ROUNDS = 4  # where rates depend on counts, the load is worked out anew so often
 
 
 def headrace(workload: Workload, *, seed: int = 0, steps: int | None = None, deadline: Callable[[], bool] | None = None) -> Sized:
     """Counts and places for the largest sustainable rate."""
-    if workload.machine_per_task:
-        raise Unsupported("sizing shares machines between tasks; the file asks for one machine per task", fix="use `provision`")
     workload = sizable(workload, catalog=False)
     load = load_of(workload, catalog=False)
     load.refuse_what_fits_nowhere()
-    found = most_filled(load, seed, steps, deadline)
+    found = one_each(load) if workload.machine_per_task else most_filled(load, seed, steps, deadline)
     tasks = found.tasks(load)
     problem = workload.problem(tasks)
-    assignment = placed(problem, found.node, seed=seed, steps=steps, deadline=deadline)
-    return Sized(
-        tasks, problem, assignment, thread_rate(problem, assignment), found.bound * load.spout_rate, "fluid", problem.notes
-    )
+    if workload.machine_per_task:
+        assignment, kind = Assignment(found.node, np.zeros(len(found.node), dtype=np.int64)), "exact"
+    else:
+        assignment, kind = placed(problem, found.node, seed=seed, steps=steps, deadline=deadline), "fluid"
+    return Sized(tasks, problem, assignment, thread_rate(problem, assignment), found.bound * load.spout_rate, kind, problem.notes)
+
+
+def one_each(load: Load) -> Filled:
+    """The proven best where every task has a node of its own: pools of alike nodes as types that cost nothing to choose between."""
+    if load.copied:
+        raise Unsupported("one machine per task needs rates that do not depend on counts; a stream here is copied to every task")
+    pools, pool, machines = pools_of(load)
+    with np.errstate(divide="ignore"):
+        carries = np.where(pools.by_rate > 0, (pools.thread - pools.fixed) / pools.by_rate, np.inf)
+    market = Market(np.where(pools.may, carries, 0.0), np.ones(len(machines)), machines.astype(np.int64), load.most)
+    best = fastest(market, np.inf, mixed=True)
+    if best is None:
+        raise Infeasible(
+            f"one task of each component needs {len(load.most)} nodes that fit; there are {int(machines.sum())}",
+            resource="nodes",
+            needed=len(load.most),
+            available=float(machines.sum()),
+            fix="add nodes, or take `machine_per_task` away",
+        )
+    x = np.zeros((len(load.most), len(pool)), dtype=np.int64)
+    for p in range(len(machines)):
+        x[np.repeat(np.arange(len(best)), best[:, p]), np.flatnonzero(pool == p)[: best[:, p].sum()]] = 1
+    return Filled(x, market.factor(best), market.factor(best))
 
 
 def most_filled(load: Load, seed: int, steps: int | None, deadline: Callable[[], bool] | None) -> Filled:

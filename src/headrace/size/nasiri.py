@@ -26,6 +26,7 @@ from headrace.model.problem import CPU, Assignment
 from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
+from headrace.solve.fill import fluid_bound
 
 MOST_TASKS = 200_000  # in all; beyond that an instance more changes nothing
 
@@ -51,7 +52,7 @@ def nasiri(
     problem = workload.problem(tasks)
     node = np.concatenate([np.repeat(np.arange(final.instances.shape[1]), row) for row in final.instances])
     assignment = Assignment(node, np.zeros(len(node), dtype=np.int64))
-    return Sized(tasks, problem, assignment, thread_rate(problem, assignment), notes=problem.notes)
+    return Sized(tasks, problem, assignment, thread_rate(problem, assignment), fluid_bound(load), "fluid", problem.notes)
 
 
 class Prediction:

@@ -46,6 +46,15 @@ class Market:
         slowest = np.where(machines > 0, self.carries, np.inf).min(axis=1)
         return float((slowest * machines.sum(axis=1)).min())
 
+    def highest(self, budget: float) -> float:
+        """No machines within a budget carry more: as if tasks could be cut at will, and as if each component had all machines."""
+        with np.errstate(divide="ignore"):
+            per_factor = np.where(self.carries > 0, self.price / np.where(self.carries > 0, self.carries, 1.0), np.inf).min(
+                axis=1
+            )
+        paid = budget * (1 + ROUNDING) / per_factor.sum() if per_factor.sum() > 0 else np.inf
+        return min(float(paid), float((np.minimum(self.most, self.available.sum()) * self.carries.max(axis=1)).min()))
+
     def cost(self, machines: Ints) -> float:
         """Price of machines[C, Y]."""
         return float((machines.sum(axis=0) * self.price).sum())
@@ -157,11 +166,7 @@ def candidates(market: Market, budget: float) -> Floats:
     real = np.isfinite(market.carries) & (market.carries > 0)
     if not real.any():
         return np.zeros(0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        per_factor = np.where(market.carries > 0, market.price / market.carries, np.inf).min(axis=1)
-        paid = budget * (1 + ROUNDING) / per_factor.sum() if per_factor.sum() > 0 else np.inf  # as if tasks could be cut at will
-    reached = np.minimum(market.most, market.available.sum()) * market.carries.max(axis=1)  # with all machines there are
-    highest = min(paid, float(reached.min()))
+    highest = market.highest(budget)
     tasks = np.where(real, np.minimum(highest / np.where(real, market.carries, 1.0), market.available), 0.0)
     tasks = np.minimum(np.ceil(tasks), market.most[:, None]).astype(np.int64)
     if tasks.sum() > MOST_CANDIDATES:

@@ -58,6 +58,13 @@ def pools_of(load: Load) -> tuple[Pools, Ints, Floats]:
     return pools, pool, np.bincount(pool).astype(np.float64)
 
 
+def fluid_bound(load: Load) -> float:
+    """Tuples/s that no counts on these machines exceed; 0 where one task of every component does not fit."""
+    pools, _, machines = pools_of(load)
+    fluid = most_rate(pools, machines)
+    return 0.0 if fluid is None else fluid.bound * load.spout_rate
+
+
 def filled(
     load: Load,
     *,

@@ -28,6 +28,7 @@ HOT = (0.05, 0.01, 0.03, 0.003)  # part of the cost a step may lose, on average,
 SLICE_STEPS = 20_000
 POINTS = (100.0, 70.0, 50.0, 35.0, 25.0, 16.0, 10.0, 6.0)  # sizes of tasks to start from
 STARTS = 3  # of which the best are searched from
+MOST_EMPTY = 0.1  # part of the cluster that a tile may leave out
 TILES = (6, 10, 18)  # nodes of the small clusters that are searched well and then repeated
 
 
@@ -115,8 +116,10 @@ def tile_sizes(costs: Costs, pool: Ints) -> list[int]:
     chosen: list[int] = []
     for nodes in TILES:
         wanted = len(pool) / nodes
-        tries = range(max(2, int(wanted * 0.7)), int(np.ceil(wanted * 1.4)) + 1)
-        left = {g: float((cpu * (count % g)).sum()) for g in tries if wanted >= 2}
+        tries = range(max(2, int(wanted * 0.7)), int(np.ceil(wanted * 1.4)) + 1) if wanted >= 2 else range(0)
+        # What is left of a pool can repeat a node of the tile; a pool of which the tile has none stays empty.
+        empty = {g: float(cpu[count < g] @ count[count < g]) for g in tries}
+        left = {g: empty[g] + 0.3 * float(cpu @ (count % g)) for g in tries if empty[g] <= MOST_EMPTY * float(cpu @ count)}
         if left:
             chosen.append(min(left, key=lambda g: (left[g], abs(g - wanted))))
     return list(dict.fromkeys(chosen))

@@ -97,9 +97,9 @@ def move_change(terms: Terms, state: State, c: int, n: int, m: int, k: int) -> f
 
 
 @kernel
-def chunk_of(rng: NDArray[np.uint64], have: int) -> int:
-    """How many of `have` tasks to touch: all of them half of the time, else a power of two."""
-    if have == 1 or random_share(rng) < 0.5:
+def chunk_of(rng: NDArray[np.uint64], have: int, all_share: float) -> int:
+    """How many of `have` tasks to touch: all of them in `all_share` of the cases, else a power of two."""
+    if have == 1 or random_share(rng) < all_share:
         return have
     k = 1
     while k * 2 < have and random_share(rng) < 0.7:
@@ -218,6 +218,7 @@ def anneal(
     nodes, classes = state.x.shape
     tally, rng, log = run.tally, run.rng, run.log
     hard = over_price == 0.0
+    all_share = 0.8 if hard else 0.4  # overloads go away in small pieces
     logged = 0
     improved = False
     busy = 0
@@ -297,7 +298,7 @@ def anneal(
             bursting += (1 if state.over[n] > 0.0 else 0) + (1 if state.over[m] > 0.0 else 0) - was_bursting
             continue
 
-        k = chunk_of(rng, state.x[n, c])
+        k = chunk_of(rng, state.x[n, c], all_share)
         if terms.apart[c] and state.x[m, c] > 0:
             continue
         fits = room(terms, state, c, m, k) if hard else k
@@ -315,7 +316,7 @@ def anneal(
                     o = state.holder[b, pick(rng, int(state.holders[b]))]
             if d == c or o == m or not terms.allowed[o, d] or (terms.apart[d] and state.x[o, d] > 0):
                 continue
-            k2 = chunk_of(rng, state.x[m, d])
+            k2 = chunk_of(rng, state.x[m, d], all_share)
             if hard and state.x[m, d] > 1 and random_share(rng) < 0.75:
                 k2 = ONE  # just as many as must make way
             if hard:

@@ -44,7 +44,7 @@ COOLING = Heat(0.3, 0.001)
 # In turn: mild heat, strong heat, and rounds that pass through what is otherwise forbidden, since hard limits can cut the plans into
 # islands.
 MILD, STRONG, THROUGH = Heat(0.25, 0.08), Heat(0.5, 0.02), Heat(0.25, 0.08, overload=1.5, node=0.5)
-ROUNDS = (MILD, THROUGH, MILD, STRONG, MILD, MILD, MILD, STRONG)
+ROUNDS = (MILD, MILD, THROUGH, MILD, MILD, STRONG, MILD, MILD, MILD, MILD, STRONG, MILD)
 
 RECIPES = (
     Recipe(cut_weight=0.5, noise=0.0, tries=24, partial=False, manner=BY_TRAFFIC, grown=True),
@@ -55,7 +55,7 @@ RECIPES = (
     Recipe(cut_weight=0.0, noise=0.0, tries=1, partial=False, manner=ROOMIEST, grown=False),
 )
 PACKING = RECIPES[4]
-PATIENCE = 16  # rounds without a better plan before a search ends early
+PATIENCE = 9  # rounds without a better plan before a search ends early
 RESCUES = 24  # blurred constructions tried before a problem is given up
 
 
@@ -182,11 +182,11 @@ def hopeless(instance: Instance) -> bool:
 
 
 def default_steps(instance: Instance) -> int:
-    """Proposals for a problem of this size: up to half a second for small ones, a second or two for a thousand nodes."""
-    cells = instance.allowed.size
-    if cells < 2_000:
-        return int(np.clip(15_000 * cells, 200_000, 6_000_000))
-    return int(np.clip(2_000 * sum(instance.allowed.shape), 1_500_000, 10_000_000))
+    """Proposals for a problem of this size: below a second for small ones, a second or two for a thousand nodes."""
+    classes, nodes = instance.allowed.shape
+    if nodes <= 200:
+        return int(np.clip(15_000 * classes * nodes, 200_000, 6_000_000))
+    return int(np.clip(5_000 * classes + 2_000 * nodes, 2_000_000, 10_000_000))
 
 
 def new_search(instance: Instance, terms: Terms, seed: int, deadline: Callable[[], bool] | None) -> Search:
@@ -315,7 +315,7 @@ def improve(search: Search, budget: int) -> None:
     tally[SAMPLE] = tally[SAMPLED] = 0.0
     search.steps(min(20_000, budget // 10 + 1))
     scale = tally[SAMPLE] / tally[SAMPLED] if tally[SAMPLED] else float(terms.weight.mean()) if len(terms.weight) else 1.0
-    rounds = int(np.clip(budget // (300 * terms.allowed.size), 1, 32))
+    rounds = int(np.clip(budget // (300 * terms.allowed.size), 1, len(ROUNDS)))
     each = budget // rounds
     idle = 0
     for number in range(rounds):

@@ -437,14 +437,14 @@ def even_out(
         m = pick(rng, nodes)
         if m == n or not terms.allowed[m, c] or (terms.apart[c] and state.x[m, c] > 0):
             continue
-        k = chunk_of(rng, state.x[n, c])
+        k = chunk_of(rng, state.x[n, c], 0.5)
         d = c
         k2 = ZERO
         if random_share(rng) < 0.4 and state.contents[m] > 0:
             d = state.content[m, pick(rng, state.contents[m])]
             if d == c or not terms.allowed[n, d] or (terms.apart[d] and state.x[n, d] > 0):
                 continue
-            k2 = chunk_of(rng, state.x[m, d])
+            k2 = chunk_of(rng, state.x[m, d], 0.5)
         if overload_after(terms, state, m, c, k, d, -k2) > 0.0 or overload_after(terms, state, n, c, -k, d, k2) > 0.0:
             continue
         found = touched_by(costs, live, c, ZERO)
