@@ -10,7 +10,7 @@ import sys
 
 from measure import Row, calibration
 
-BENCHMARKS = ("ground", "placing", "against_metis")
+BENCHMARKS = ("ground", "placing", "against_metis", "moving")
 
 
 def main() -> int:

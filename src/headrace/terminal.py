@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -14,6 +14,7 @@ from rich.text import Text
 from headrace.judge.diff import Diff
 from headrace.judge.explain import Costly, Explanation
 from headrace.judge.report import FIGURES, Report
+from headrace.move.blocks import Class, Superclass
 from headrace.move.change import Arrival
 from headrace.move.safe_order import SafeOrder
 from headrace.move.steps import Moves
@@ -216,7 +217,7 @@ def costly(streams: Sequence[Costly], most: int = 5) -> RenderableType:
     return grid
 
 
-def difference(change: Diff) -> RenderableType:
+def difference(change: Diff, transfer: Mapping[str, Any]) -> RenderableType:
     """What moves, what it costs, what it gains."""
     words = [f"{len(change.moved):,} tasks move to another node ({number(change.moved_mb)} MB of state), {change.stayed:,} stay"]
     if change.worker_only:
@@ -224,6 +225,8 @@ def difference(change: Diff) -> RenderableType:
     for name, counts in (("new", change.added), ("gone", change.removed)):
         if counts:
             words.append(f"{name}: " + ", ".join(f"{n} {component}" for component, n in counts.items()))
+    if transfer["mb"]:
+        words.append(f"headrace move transfers {number(transfer['mb'])} MB in {number(transfer['seconds'])} s")
     figures = table("figure", "before", "after", "change")
     for name, (a, b) in change.figures.items():
         delta = f"{b - a:+.4g}" if isinstance(a, int | float) and isinstance(b, int | float) and not isinstance(a, bool) else ""
@@ -233,23 +236,42 @@ def difference(change: Diff) -> RenderableType:
         moves.add_row(escape(m.task), escape(m.source), escape(m.target), number(m.state_mb))
     if len(change.moved) > MOST_ROWS:
         moves.caption = f"and {len(change.moved) - MOST_ROWS:,} more"
-    return Group(Text("; ".join(words) + "."), figures, *([moves] if change.moved else []))
+    said = [Text(f"  {note}", style="dim") for note in transfer["notes"]]
+    return Group(Text("; ".join(words) + "."), figures, *([moves] if change.moved else []), *said)
 
 
 def moves(found: Moves, gains: Sequence[Arrival] = ()) -> RenderableType:
     """Steps of transfers: who sends to whom, how long it takes, and what is better after each."""
     words = f"{len(found.steps):,} steps, {number(found.units)} {found.unit} in {number(found.makespan)} {found.clock}; "
     words += f"nothing is quicker than {number(found.bound)} {found.clock}."
-    grid = table("step", f"cost {found.clock}", "transfers", "gain", left=0)
+    if gains:
+        words += f" A task stands still for at most {number(max(g.pause_s for g in gains))} s; "
+        words += f"traffic between nodes falls by {number(sum(g.gain for g in gains))} tuples/s."
+    grid = table("step", f"cost {found.clock}", "transfers", *(["gain"] if gains else []), left=0)
     grid.columns[2].justify = "left"
     for i, step in enumerate(found.steps[:MOST_ROWS]):
         shown = ", ".join(f"{t.source} -> {t.target}: {number(t.units)}" for t in step.transfers[:6])
         more = f" and {len(step.transfers) - 6} more" if len(step.transfers) > 6 else ""
-        gain = number(float(gains[i].gain)) if i < len(gains) else ""
-        grid.add_row(str(i + 1), number(step.cost), escape(shown + more), gain)
+        grid.add_row(str(i + 1), number(step.cost), escape(shown + more), *([number(gains[i].gain)] if gains else []))
     if len(found.steps) > MOST_ROWS:
         grid.caption = f"and {len(found.steps) - MOST_ROWS:,} more steps"
     return Group(Text(words), grid, *(Text(f"  {note}", style="dim") for note in found.notes))
+
+
+def class_tables(classes: Sequence[Class], superclasses: Sequence[Superclass]) -> RenderableType:
+    """Which node pairs exchange the same, and the chains of classes that targets receive as whole blocks."""
+    pairs = table("class", "units of a pair", "pairs", title="Classes", left=0)
+    pairs.columns[2].justify = "left"
+    for c in classes:
+        shown = " ".join(f"({p},{q})" for p, q in c.pairs[:16]) + (
+            f" and {len(c.pairs) - 16:,} more" if len(c.pairs) > 16 else ""
+        )
+        pairs.add_row(str(c.number), str(c.units), shown)
+    chains = table("superclass", "offset", "class: units", "units", title="Superclasses", left=0)
+    chains.columns[2].justify = "left"
+    for s in superclasses:
+        chains.add_row(str(s.number), str(s.offset), ", ".join(f"{k}: {u}" for k, u in s.chain), str(sum(u for _, u in s.chain)))
+    return Group(pairs, chains)
 
 
 def safe_order(order: SafeOrder) -> RenderableType:

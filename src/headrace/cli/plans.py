@@ -1,4 +1,4 @@
-"""Commands about plans: place, judge, compare, diff, explain, and the demo."""
+"""Commands about plans: place, judge, compare, explain, and the demo."""
 
 from __future__ import annotations
 
@@ -82,30 +82,6 @@ def compare(
     problem = build(inputs)
     results = progress(planner.compare(problem, by, objective=objective, seed=seed, seconds=seconds), len(by) or len(SCHEDULERS))
     finish(results, inputs, as_json, out, False, f"headrace compare {' '.join(files)}")
-
-
-@main.command()
-@click.argument("before", type=click.Path())
-@click.argument("after", type=click.Path())
-@click.argument("files", nargs=-1, type=click.Path())
-@JSON
-def diff(before: str, after: str, files: tuple[str, ...], as_json: bool) -> None:
-    """What moves from one plan to another, what it costs and what it gains."""
-    from headrace import terminal
-    from headrace.judge.diff import diff as difference
-    from headrace.planner import judged
-
-    sides: list[Any] = []
-    for plan in (before, after):
-        from headrace.model.build import build
-
-        result = judged(build(read((plan, *files))))
-        sides.append((result.problem, result.assignment, result.report))
-    change = difference(sides[0], sides[1])
-    if as_json:
-        click.echo(dumps({"format": "headrace/1", "diff": change.to_json()}))
-    else:
-        terminal.show(terminal.difference(change))
 
 
 @main.command()

@@ -146,6 +146,9 @@ class Arrival:
     mb: float  # transferred in the step
     gain: float  # tuples/s less between nodes than before the step
     inter_node_traffic: float  # after it
+    pause_s: (
+        float  # the longest that one of its tasks stood still: from the step that sends its first byte to the end of this one
+    )
 
 
 def arrivals(problem: Problem, old: Assignment, new: Assignment, moves: Moves) -> tuple[Arrival, ...]:
@@ -168,20 +171,28 @@ def arrivals(problem: Problem, old: Assignment, new: Assignment, moves: Moves) -
     worker[here] = new.worker[here]
     before = traffic(problem, old).inter_node
     sent = np.zeros(n * n)
+    stopped: dict[int, float] = {}  # pair -> when the task stopped that is on its way
+    clock = 0.0
     found: list[Arrival] = []
     for step in moves.steps:
+        begin, clock = clock, clock + step.cost
         for transfer in step.transfers:
             sent[number[str(transfer.source)] * n + number[str(transfer.target)]] += transfer.units
         touched = list(waiting) if not found else {number[str(t.source)] * n + number[str(t.target)] for t in step.transfers}
         there: list[int] = []
+        pause = 0.0
         for pair in touched:
-            queue = waiting.get(pair, [])
+            queue, since = waiting.get(pair, []), stopped.pop(pair, begin)
             while queue and queue[0][0] <= sent[pair] * (1 + 1e-9):
-                there.append(queue.pop(0)[1])
+                t = queue.pop(0)[1]
+                there.append(t)
+                pause, since = max(pause, clock - since if mb[t] > 0 else 0.0), begin
+            if queue and sent[pair] > queue[0][0] - mb[queue[0][1]]:
+                stopped[pair] = since
         node[there], worker[there] = new.node[there], new.worker[there]
         after = traffic(problem, Assignment(node, worker)).inter_node if there else before
         names = tuple(problem.task_name(t) for t in sorted(there))
-        found.append(Arrival(names, sum(t.units for t in step.transfers), before - after, after))
+        found.append(Arrival(names, sum(t.units for t in step.transfers), before - after, after, pause))
         before = after
     return tuple(found)
 

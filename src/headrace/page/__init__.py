@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 
 import headrace
 from headrace.errors import InvalidInput
@@ -12,6 +11,7 @@ from headrace.page.explanation import explanation
 from headrace.page.headline import headline
 from headrace.page.markup import Html, element
 from headrace.page.placement import placement
+from headrace.page.sheet import sheet
 from headrace.page.topology import topology
 from headrace.page.view import View
 from headrace.planner import Planned
@@ -25,22 +25,7 @@ def page(results: Sequence[Planned], *, title: str, command: str | None = None) 
     if not results:
         raise InvalidInput("no result to show: a page needs at least one plan or refusal")
     view = View.of(results, title, command)
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
-        element("style", _asset("style.css")),
-    )
-    body = element(
-        "body", element("main", *(section(view) for section in SECTIONS), _footer(view)), element("script", _asset("script.js"))
-    )
-    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
-
-
-def _asset(name: str) -> Html:
-    return Html(files(__name__).joinpath(name).read_text(encoding="utf-8"))
+    return sheet(title, *(section(view) for section in SECTIONS), _footer(view))
 
 
 def _footer(view: View) -> Html:
