@@ -1,0 +1,93 @@
+"""Commands of the lab: many problems, many schedulers, one table."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from headrace.cli.shared import OBJECTIVES, main, save
+from headrace.errors import InvalidInput
+from headrace.place import SCHEDULERS
+
+FOLDER = click.option(
+    "--store", default="lab-results", show_default=True, type=click.Path(file_okay=False), help="Where results are kept."
+)
+
+
+@main.group()
+def lab() -> None:
+    """Compare schedulers on families of problems, spread over Spark."""
+
+
+@lab.command("list")
+def list_families() -> None:
+    """The families of problems there are."""
+    from headrace.lab.families import FAMILIES, cases
+
+    for name, function in FAMILIES.items():
+        words = (function.__doc__ or "").split("\n")[0]
+        click.echo(f"{name:<22}{len(cases(name)):>4} problems  {words}")
+
+
+@lab.command("run")
+@click.argument("names", nargs=-1)
+@click.option("--by", multiple=True, type=click.Choice(list(SCHEDULERS)), help="Scheduler; repeatable. Absent: all.")
+@click.option("--objective", "objectives", multiple=True, type=click.Choice(OBJECTIVES), default=("traffic",), show_default=True)
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds each.")
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Cut each search short after so many seconds.")
+@click.option("--master", help="A Spark cluster; absent: this machine's cores.")
+@FOLDER
+def run_jobs(
+    names: tuple[str, ...], by: tuple[str, ...], objectives: tuple[str, ...], seeds: int, seconds: float | None, master: str | None, store: str
+) -> None:  # fmt: skip
+    """Run families (all if none is named) or problem files; what the store holds already is not run again."""
+    from headrace.lab.families import FAMILIES, cases, from_files
+    from headrace.lab.jobs import jobs, run
+    from headrace.spark import session
+
+    chosen = [
+        case
+        for name in names or FAMILIES
+        for case in ([from_files("files", name, [name])] if Path(name).exists() else cases(name))
+    ]
+    wanted = jobs(chosen, by or tuple(SCHEDULERS), seeds=seeds, objectives=objectives, seconds=seconds)
+    rows = run(session(app="headrace-lab", master=master), wanted, Path(store), progress=tell)
+    failed = [row for row in rows if row["status"] == "failed"]
+    click.echo(f"{len(rows):,} results in {store}" + (f", {len(failed)} failed" if failed else ""))
+    for row in failed[:5]:
+        click.echo(f"  {row['scheduler']} on {row['family']}, {row['problem']}: {row['reason']}", err=True)
+
+
+def tell(done: int, total: int) -> None:
+    """A bar that grows, where someone is watching."""
+    if sys.stderr.isatty():
+        filled = 30 * done // max(total, 1)
+        click.echo(f"\r{'█' * filled}{'·' * (30 - filled)} {done:,} of {total:,} plans", err=True, nl=done == total)
+
+
+@lab.command("report")
+@FOLDER
+@click.option("--out", type=click.Path(dir_okay=False), help="Write the tables here (.md), with a picture beside it (.svg).")
+def report(store: str, out: str | None) -> None:
+    """Each scheduler's ratio to the best known plan, by family; feasible plans only."""
+    from headrace.lab.jobs import results
+    from headrace.lab.scoreboard import picture, scores, table
+
+    rows = results(Path(store))
+    if not rows:
+        raise InvalidInput(f"{store}: no results there; `headrace lab run` makes them")
+    objectives = list(dict.fromkeys(row["objective"] for row in rows))
+    tables = {objective: scores(rows, objective) for objective in objectives}
+    text = "\n".join(table(found, objective) for objective, found in tables.items())
+    if out is None:
+        click.echo(text)
+        return
+    schedulers = list(dict.fromkeys(row["scheduler"] for row in rows))
+    for objective, found in tables.items():
+        svg = Path(out).with_suffix("").name + f"-{objective}.svg"
+        save(str(Path(out).with_name(svg)), picture(found, f"Ratio to the best known plan, objective {objective}", schedulers))
+        text += f"\n![{objective}]({svg})\n"
+    save(out, text)
+    click.echo(f"wrote {out}")

@@ -1,0 +1,149 @@
+"""Run the papers' experiments: one folder per paper with claims.toml and experiment.py; results.json, plots and README.md are written.
+
+`python -m headrace.lab.papers FOLDER.. [--quick]`. An experiment is a function `measure(quick, spark) -> Experiment`; with `quick` it measures at least the
+claims marked quick, in seconds. The quick run writes nothing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import headrace
+from headrace.lab.claims import HOW, STATUSES, Claim, Measured, Paper, Value, disagreements, read_paper
+from headrace.lab.machine import machine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows for the README."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What an experiment found: claims by id, tables, and plots by file name (SVG text)."""
+
+    measured: Mapping[str, Measured]
+    tables: Sequence[Table] = ()
+    plots: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+Measure = Callable[[bool, "Callable[[], SparkSession]"], Experiment]
+
+
+def experiment_of(folder: Path) -> Measure:
+    """The function `measure` of a paper's experiment.py."""
+    spec = importlib.util.spec_from_file_location(f"papers_{folder.name}", folder / "experiment.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # frozen dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module.measure
+
+
+def run(folder: Path, *, quick: bool, spark: Callable[[], SparkSession]) -> list[str]:
+    """Measure a paper's claims, write what was found unless it is the quick run, and say where a status is wrong."""
+    paper = read_paper(folder)
+    start = time.perf_counter()
+    found = experiment_of(folder)(quick, spark)
+    seconds = time.perf_counter() - start
+    if quick:
+        chosen = [claim for claim in paper.claims if claim.quick]
+        return disagreements(chosen, {claim.id: found.measured[claim.id] for claim in chosen if claim.id in found.measured})
+    for name, svg in found.plots.items():
+        (folder / name).write_text(svg, encoding="utf-8")
+    content = {
+        "headrace": headrace.__version__,
+        "machine": machine(),
+        "seconds": round(seconds, 1),
+        "measured": {name: {"value": rounded(m.value), "shape": m.shape, "note": m.note} for name, m in found.measured.items()},
+    }
+    (folder / "results.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "README.md").write_text(readme(paper, found, seconds), encoding="utf-8")
+    return disagreements(paper.claims, found.measured)
+
+
+def rounded(value: Value) -> Any:
+    """Numbers to nine digits, as they are kept."""
+    if isinstance(value, list):
+        return [rounded(v) for v in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def readme(paper: Paper, found: Experiment, seconds: float) -> str:
+    """The paper's page: what it says beside what came out."""
+    counts = {status: sum(c.status == status for c in paper.claims) for status in STATUSES}
+    lines = [
+        f"# {paper.name}", "", paper.reference, "", paper.words, "",
+        f"{len(paper.claims)} claims: " + ", ".join(f"{n} {status}" for status, n in counts.items()) + ".",
+        f"This page is written by `make papers` (this paper: {seconds:.0f} s on {machine()}); do not edit it.", "",
+        "| where | the paper says | published | measured | status | how |", "|---|---|---:|---:|---|---|",
+    ]  # fmt: skip
+    for claim in paper.claims:
+        measured = found.measured.get(claim.id)
+        value = "" if measured is None else shown(measured.value)
+        cells = (claim.where, claim.says, f"{shown(claim.value)} {claim.unit}".strip(), value, claim.status, claim.how)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    lines += ["", *(f"*{name}*: {meaning}." for name, meaning in HOW.items()), ""]
+    for name in found.plots:
+        lines += [f"![{name.removesuffix('.svg')}]({name})", ""]
+    for table in found.tables:
+        lines += [f"## {table.title}", "", "| " + " | ".join(table.columns) + " |", "|---" * len(table.columns) + "|"]
+        lines += ["| " + " | ".join(shown(cell) for cell in row) + " |" for row in table.rows] + [""]
+    lines += ["## How each was measured", ""]
+    lines += [derivation(claim, found.measured.get(claim.id)) for claim in paper.claims]
+    return "\n".join(lines) + "\n"
+
+
+def derivation(claim: Claim, measured: Measured | None) -> str:
+    """One line about one claim."""
+    note = f" {measured.note}" if measured is not None and measured.note else ""
+    reason = f" **{claim.status}**: {claim.reason}" if claim.reason else ""
+    tolerance = f" Tolerance {claim.tolerance:g} {claim.unit}".rstrip() + "." if claim.tolerance else ""
+    return f"- `{claim.id}` ({claim.where}): {claim.derivation}{tolerance}{reason}{note}"
+
+
+def shown(value: object) -> str:
+    """A value as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(shown(v) for v in value)  # pyright: ignore[reportUnknownArgumentType]
+    return str(value)
+
+
+def main() -> int:
+    """Run the named folders; the exit status says whether every status holds."""
+    from headrace.spark import session
+
+    arguments = sys.argv[1:]
+    quick = "--quick" in arguments
+    wrong = 0
+    for name in (a for a in arguments if not a.startswith("-")):
+        start = time.perf_counter()
+        found = run(Path(name), quick=quick, spark=lambda: session(app="headrace-papers"))
+        print(f"{name}: {'every status holds' if not found else 'WRONG'} ({time.perf_counter() - start:.0f} s)", flush=True)
+        for line in found:
+            print(f"  {line}")
+        wrong += len(found)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
