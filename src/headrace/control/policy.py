@@ -87,6 +87,24 @@ def _behind(horizon_s: float, input_per_s: float, now_per_s: float, then_per_s: 
     return Decision(moves < stays, reason, {"lag_if_stays": stays, "lag_if_moves": moves, "stop_s": stop_s})
 
 
+def faster_batches(
+    now_s: float, then_s: float, *, transfer_s: float = 0.0, horizon_s: float = 600.0, improve_percent: float = 10.0
+) -> Decision:
+    """For micro-batches, where a new plan stops nothing: seconds of batch time saved over a horizon against seconds of transfer.
+
+    Batches follow one another without a break, so the horizon holds horizon / now of them.
+    """
+    _not_negative(now_s=now_s, then_s=then_s, transfer_s=transfer_s, horizon_s=horizon_s)
+    falls = 100 * (now_s - then_s) / now_s if now_s > 0 else 0.0
+    saved = (now_s - then_s) * horizon_s / now_s if now_s > 0 else 0.0
+    numbers = {"now_s": now_s, "then_s": then_s, "falls_percent": falls, "saved_s": saved, "transfer_s": transfer_s}
+    words = f"a batch takes {then_s:.3g} s instead of {now_s:.3g} s, {falls:.3g} % less"
+    if falls <= 0 or falls < improve_percent * (1 - 1e-12):
+        return Decision(False, f"{words}; {improve_percent:g} % are asked", numbers)
+    words += f": {saved:.3g} s saved in {horizon_s:g} s, against {transfer_s:.3g} s of transfer"
+    return Decision(saved > transfer_s, words, numbers)
+
+
 def aniello_threshold(
     current: float,
     best: float,
