@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headrace.cli.shared import OBJECTIVES, main, save
 from headrace.errors import InvalidInput
 from headrace.place import SCHEDULERS
+
+if TYPE_CHECKING:
+    from headrace.lab.scoreboard import Scores
 
 FOLDER = click.option(
     "--store", default="lab-results", show_default=True, type=click.Path(file_okay=False), help="Where results are kept."
@@ -69,11 +74,12 @@ def tell(done: int, total: int) -> None:
 
 @lab.command("report")
 @FOLDER
+@click.option("--best", help="End with status 1 if this scheduler was beaten anywhere in the objective it was given.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write the tables here (.md), with a picture beside it (.svg).")
-def report(store: str, out: str | None) -> None:
+def report(store: str, best: str | None, out: str | None) -> None:
     """Each scheduler's ratio to the best known plan, by family; feasible plans only."""
     from headrace.lab.jobs import results
-    from headrace.lab.scoreboard import picture, scores, table
+    from headrace.lab.scoreboard import above_best, scores, table
 
     rows = results(Path(store))
     if not rows:
@@ -83,8 +89,17 @@ def report(store: str, out: str | None) -> None:
     text = "\n".join(table(found, objective) for objective, found in tables.items())
     if out is None:
         click.echo(text)
-        return
-    schedulers = list(dict.fromkeys(row["scheduler"] for row in rows))
+    else:
+        written(out, text, tables, list(dict.fromkeys(row["scheduler"] for row in rows)))
+    beaten = [f"{objective}, {where}" for objective, found in tables.items() for where in above_best(found, best or "")]
+    if beaten:
+        raise InvalidInput(f"{best} was beaten: {'; '.join(beaten)}")
+
+
+def written(out: str, text: str, tables: Mapping[str, Scores], schedulers: list[str]) -> None:
+    """The tables with a picture for each."""
+    from headrace.lab.scoreboard import picture
+
     for objective, found in tables.items():
         svg = Path(out).with_suffix("").name + f"-{objective}.svg"
         save(str(Path(out).with_name(svg)), picture(found, f"Ratio to the best known plan, objective {objective}", schedulers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from headrace.errors import HeadraceError, InvalidInput
 from headrace.lab.families import Case, problem_of
 from headrace.lab.fan_out import fan_out
 from headrace.lab.machine import machine
+from headrace.registry import algorithm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,8 +65,17 @@ def jobs(
     seconds: float | None = None,
     steps: int | None = None,
 ) -> list[Job]:
-    """Every case with every scheduler, seed and objective."""
-    return [Job(c, by, seed, what, seconds, steps) for c, by, seed, what in product(cases, schedulers, range(seeds), objectives)]
+    """Every case with every scheduler, seed and objective; a scheduler that knows no objectives makes its plan once, for the first."""
+    return [
+        Job(c, by, seed, what, seconds, steps)
+        for c, by, seed in product(cases, schedulers, range(seeds))
+        for what in (objectives if takes_objective(by) else objectives[:1])
+    ]
+
+
+def takes_objective(scheduler: str) -> bool:
+    """Whether a scheduler plans for what it is asked, and not always for the same."""
+    return "objective" in inspect.signature(algorithm("place", scheduler)).parameters
 
 
 def done(job: Job) -> Row:
@@ -77,7 +88,10 @@ def done(job: Job) -> Row:
         "objective": job.objective, "version": headrace.__version__, "machine": machine(),
     }  # fmt: skip
     try:
-        planned = place(problem_of(job.case.sections), job.scheduler, objective=job.objective, seed=job.seed, seconds=job.seconds, steps=job.steps)  # fmt: skip
+        planned = place(
+            problem_of(job.case.sections), job.scheduler, objective=job.objective, seed=job.seed, seconds=job.seconds, steps=job.steps,
+            bounded=job.scheduler == "optimal",  # once per problem is enough
+        )  # fmt: skip
     except HeadraceError as error:
         return row | {"status": "refused", "reason": error.message}
     report = planned.report

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headrace.lab.chart import bars
-from headrace.lab.jobs import Row
+from headrace.lab.jobs import Row, takes_objective
 from headrace.planner import FIGURES
 
 APART = "optimal"
@@ -57,11 +57,13 @@ def value(row: Row, objective: str) -> float:
 def scores(rows: Sequence[Row], objective: str) -> Scores:
     """Scores of all families and schedulers in one objective; a scheduler's seeds count as problems of their own."""
     found: Scores = defaultdict(Score)
-    problems: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
+    problems: dict[tuple[str, str, int], dict[str, Row]] = defaultdict(dict)
     for row in rows:
-        if row["objective"] == objective:
-            problems[row["family"], row["problem"], row["seed"]].append(row)
-    for (family, _, _), plans in problems.items():
+        plans = problems[row["family"], row["problem"], row["seed"]]
+        if row["objective"] == objective or (row["scheduler"] not in plans and not takes_objective(row["scheduler"])):
+            plans[row["scheduler"]] = row
+    for (family, _, _), by_scheduler in problems.items():
+        plans = list(by_scheduler.values())
         rivals = [value(r, objective) for r in plans if r["status"] == "feasible" and r["scheduler"] != APART]
         best = min(rivals, default=math.nan)
         for row in plans:
