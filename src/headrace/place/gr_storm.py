@@ -100,7 +100,8 @@ def capacities(tuples_per_s: Floats) -> NDArray[np.int32]:
     """
     per_edge = 4 + 4000 // max(1, len(tuples_per_s))
     total = float(tuples_per_s.sum())
-    scale = (INFINITE - (per_edge + 1) * len(tuples_per_s)) / total if total > 0 else 0.0
+    # A power of two: traffic in whole tuples/s is scaled without rounding, so that cuts that carry the same stay equal.
+    scale = 2.0 ** np.floor(np.log2((INFINITE - (per_edge + 1) * len(tuples_per_s)) / total)) if total > 0 else 0.0
     return (np.rint(tuples_per_s * scale) + per_edge).astype(np.int32)
 
 
