@@ -1,0 +1,304 @@
+"""Souravlas et al. 2023: the worked redistribution, what holds in general, and its cluster in the judge's model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+from random import Random
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.judge.report import judge
+from headrace.lab.chart import bars, lines
+from headrace.lab.claims import Measured
+from headrace.lab.papers import Experiment, Table
+from headrace.model.arrays import Floats, totals
+from headrace.model.build import build
+from headrace.model.document import FORMAT
+from headrace.model.problem import Assignment, Problem
+from headrace.model.read import validated
+from headrace.move.blocks import Blocks, block_volumes, classes, segments, superclasses
+from headrace.move.mod import mod
+from headrace.move.ro_mod import ro_mod
+from headrace.planner import place
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXAMPLE = Blocks(16, 7, 16, 11)  # tables 2-4
+LARGEST = 10  # nodes and tasks per node of the sweep
+NODES, SLOTS = 5, 4  # section 4
+MBPS, TUPLE_KBIT = 100, 16
+TUPLES_PER_S = 1000.0  # not published; every figure here is in proportion to it
+GRAPHS = 20  # random topologies
+
+# Node pairs as tables 3 and 4 print them: (class, pairs). The columns of classes 14 and 15 are not in the text.
+PRINTED = (
+    (7, "1,0 12,7 7,14 2,5 13,12 8,3 3,10 14,1 9,8 4,15 15,6 10,13 5,4 0,11 6,9 11,2"),
+    (0, "0,0 11,7 6,14 1,5 12,12 7,3 2,10 13,1 8,8 3,15 14,6 9,13 4,4 15,11 5,9 10,2"),
+    (6, "4,2 15,9 10,0 5,7 0,14 11,5 6,12 1,0 12,10 7,1 2,8 13,15 8,6 3,13 14,4 9,11"),
+    (5, "7,4 2,11 13,2 8,9 3,0 14,7 9,13 4,5 15,12 10,3 5,10 0,1 11,8 6,15 1,6 12,13"),
+    (4, "10,6 5,13 0,4 11,11 6,2 1,9 12,15 7,7 2,14 13,5 8,12 3,3 14,10 9,1 4,8 15,15"),
+    (13, "9,6 4,13 15,4 10,11 5,2 0,9 11,15 6,7 1,14 12,5 7,12 2,3 13,10 8,1 3,8 14,15"),
+    (10, "3,1 14,8 9,15 4,6 15,13 10,4 5,11 0,2 11,9 6,0 1,7 12,14 7,5 2,12 13,3 8,10"),
+    (3, "2,1 13,8 8,15 3,6 14,13 9,4 4,11 15,2 10,9 5,0 0,7 11,14 6,5 1,12 13,3 7,10"),
+    (12, "1,1 12,8 7,15 2,6 13,13 8,4 3,11 14,2 9,9 4,0 15,7 10,14 5,5 0,12 11,3 6,10"),
+    (9, "6,3 1,10 12,1 7,8 2,15 13,6 8,12 3,4 14,11 9,2 4,9 15,0 10,7 5,14 0,5 11,12"),
+    (2, "5,3 0,10 11,1 6,8 1,15 12,6 7,12 2,4 13,11 8,2 3,9 14,0 9,7 4,14 15,5 10,12"),
+    (11, "4,3 15,10 10,1 5,8 0,15 11,6 6,12 1,4 12,11 7,2 2,9 13,0 8,7 3,14 14,5 9,12"),
+    (8, "9,5 4,12 15,3 10,10 5,1 0,8 11,14 6,6 1,13 12,4 7,11 2,2 13,9 8,0 3,7 14,14"),
+    (1, "8,5 3,12 14,3 9,10 4,1 15,8 10,14 5,6 0,13 11,4 6,11 1,2 12,9 7,0 2,7 13,14"),
+    (10, "7,5 2,12 13,3 8,10 3,1 14,8 9,14 4,6 15,13 10,4 5,11 0,2 11,9 6,0 1,7 12,14 7,10"),
+)
+
+Found = tuple[dict[str, Measured], list[Table], dict[str, str]]
+
+
+def measure(quick: bool, spark: Callable[[], SparkSession]) -> Experiment:
+    """All claims; the quick run leaves the sweep out."""
+    parts = [worked_example(), cluster()] if quick else [worked_example(), sweep(), cluster()]
+    measured = {name: value for found, _, _ in parts for name, value in found.items()}
+    plots = {name: svg for _, _, drawn in parts for name, svg in drawn.items()}
+    return Experiment(measured, [table for _, tables, _ in parts for table in tables], plots)
+
+
+def worked_example() -> Found:
+    """N = Q = 16, t = 7, s = 11: classes, superclasses, steps."""
+    table, chains = classes(EXAMPLE), superclasses(EXAMPLE)
+    cost = [c.units for c in table]
+    wrong = wrong_pairs()
+    printed = sum(len(column.split()) for _, column in PRINTED)
+    by_class, by_superclass = mod(EXAMPLE), ro_mod(EXAMPLE)
+    chain = {s.number: dict(s.chain) for s in chains}
+    sources = max(max(senders_per_target(step.transfers)) for step in by_superclass.steps)
+    alone = max(max(senders_per_target(step.transfers)) for step in by_class.steps)
+    first = np.arange(EXAMPLE.nodes_before * EXAMPLE.tasks_before)  # the range that eq. 1 gives
+    reached = len(np.unique(first // EXAMPLE.tasks_after % EXAMPLE.nodes_after))
+    saved = 100 * (1 - 1 / len(chain[12]))
+    measured = {
+        "class-costs": Measured(cost[:12] + cost[13:]),
+        "class-12": Measured(cost[12], note=f"All costs together: {sum(cost)}; t s = {7 * 11}; the printed ones: 76."),
+        "printed-pairs": Measured(
+            printed - len(wrong),
+            note=f"Wrong: {'; '.join(f'({n},{q}) under {k}, is of {own}' for k, n, q, own in wrong)}.",
+        ),
+        "superclasses": Measured([s.number for s in chains]),
+        "chains": Measured([sorted(chain[number]) for number in (0, 15, 14, 13, 12, 11, 10)]),
+        "superclass-0": Measured([chain[0][k] for k in (0, 7)]),
+        "superclass-12": Measured([chain[12][k] for k in (10, 3, 12)]),
+        "equal-steps": Measured([int(step.cost) for step in by_superclass.steps]),
+        "unequal-before": Measured(len({step.cost for step in by_class.steps}) > 1, note=f"Costs of MOD's steps: {cost}."),
+        "saved-steps": Measured(
+            saved,
+            note=f"Over the whole redistribution: {len(by_class.steps)} steps become {len(by_superclass.steps)}, "
+            f"{100 * (1 - len(by_superclass.steps) / len(by_class.steps)):.0f} %; both take {by_class.makespan:.0f} units of time.",
+        ),
+        "one-at-a-time": Measured(sources, note=f"MOD's steps: {alone}."),
+        "range": Measured(EXAMPLE.period, note=f"Tasks 0 to {first[-1]} alone reach {reached} of the 16 targets."),
+    }
+    tables = [
+        Table(
+            "Table 2, corrected",
+            ["class", "units per pair", "node pairs"],
+            [[c.number, c.units, pairs_text(c.pairs)] for c in table],
+        ),
+        Table(
+            "Superclasses, corrected",
+            ["superclass", "offset", "class: units", "together"],
+            [[s.number, s.offset, ", ".join(f"{k}: {u}" for k, u in s.chain), sum(u for _, u in s.chain)] for s in chains],
+        ),
+        Table(
+            "Time of the whole redistribution with a start-up cost per step",
+            ["start-up / unit", "MOD", "RO-MOD"],
+            [[a, *(a * len(m.steps) + m.makespan for m in (by_class, by_superclass))] for a in (0, 1, 5, 11)],
+        ),
+    ]
+    curves = {
+        name: [(float(a), a * len(m.steps) + m.makespan) for a in range(12)]
+        for name, m in (("MOD", by_class), ("RO-MOD", by_superclass))
+    }
+    drawn = lines("16 x 7 becomes 16 x 11: what superclasses save", curves, x="start-up of a step, in units", y="time, in units")
+    return measured, tables, {"steps.svg": drawn}
+
+
+def wrong_pairs() -> list[tuple[int, int, int, int]]:
+    """Printed pairs that are of another class: (printed class, n, q, its class by eq. 8)."""
+    pairs = [(k, *map(int, pair.split(","))) for k, column in PRINTED for pair in column.split()]
+    own = [(k, n, q, int(EXAMPLE.class_of(n, q))) for k, n, q in pairs]
+    return [row for row in own if row[0] != row[3]]
+
+
+def senders_per_target(transfers: Any) -> list[int]:
+    """From how many sources each target receives in a step."""
+    senders: dict[object, set[object]] = {}
+    for transfer in transfers:
+        senders.setdefault(transfer.target, set()).add(transfer.source)
+    return [len(s) for s in senders.values()]
+
+
+def pairs_text(pairs: Any) -> str:
+    return " ".join(f"({a},{b})" for a, b in pairs)
+
+
+def sweep() -> Found:
+    """Every statement of section 3 for all N, t, Q, s up to ten."""
+    held = {
+        name: 0
+        for name in ("same volume", "first class", "t classes", "neighbours", "equal cost", "fewer", "as few", "least time")
+    }
+    cases = list(product(range(1, LARGEST + 1), repeat=4))
+    example = {name: "" for name in held}
+    for case in cases:
+        for name, holds in statements(Blocks(*case)).items():
+            held[name] += holds
+            if not holds and not example[name]:
+                example[name] = str(Blocks(*case))
+    count = len(cases)
+    share = {name: 100 * n / count for name, n in held.items()}
+
+    def found(name: str) -> Measured:
+        return Measured(share[name], note=f"{held[name]:,} of {count:,}" + (f"; not {example[name]}." if example[name] else "."))
+
+    measured = {
+        "same-volume": found("same volume"), "proposition-1": found("first class"), "proposition-1-count": found("t classes"),
+        "proposition-2": found("neighbours"), "always-equal": found("equal cost"), "always-fewer": found("fewer"),
+        "always-least": found("least time"),
+    }  # fmt: skip
+    rows = [[name, held[name], f"{share[name]:.2f} %", example[name] or "none"] for name in held]
+    return (
+        measured,
+        [Table(f"All {count:,} redistributions up to {LARGEST}", ["statement", "holds", "share", "first exception"], rows)],
+        {},
+    )
+
+
+def statements(blocks: Blocks) -> dict[str, bool]:
+    """What section 3 says, for one redistribution."""
+    t, s, g = blocks.tasks_before, blocks.tasks_after, blocks.modulus
+    parts = segments(blocks)
+    k = blocks.class_of(parts.source, parts.target)
+    first = parts.start % s == 0
+    starts = {-x % g for x in range(t)}
+    table = classes(blocks)
+    units = block_volumes(blocks).units
+    step_of_chain = (np.diff(k) - t) % g == 0
+    neighbours = (np.diff(parts.source) - 1) % blocks.nodes_before == 0
+    inside = ~first[1:]
+    by_class, by_superclass = mod(blocks), ro_mod(blocks)
+    received = [totals_per_target(step.transfers, blocks.nodes_after) for step in by_superclass.steps]
+    return {
+        "same volume": all(units[pair] == c.units for c in table for pair in c.pairs),
+        "first class": set(k[first].tolist()) <= starts,
+        "t classes": len({x for x in starts if table[x].pairs}) == t,
+        "neighbours": bool((step_of_chain & neighbours)[inside].all()),
+        "equal cost": all((row == s).all() for row in received),
+        "fewer": len(by_superclass.steps) < len(by_class.steps),
+        "as few": len(by_superclass.steps) <= len(by_class.steps),
+        "least time": math.isclose(by_superclass.makespan, by_superclass.bound),
+    }
+
+
+def totals_per_target(transfers: Any, nodes: int) -> Floats:
+    return totals(np.array([t.target for t in transfers]), np.array([t.units for t in transfers], dtype=np.float64), nodes)
+
+
+# Section 4 in the judge's model. Rates, costs per tuple, the random graph, the order of tasks and the simulator are not published.
+
+SCHEDULERS = {"Storm": "storm-even", "Meng": "meng-style", "Shukla": "sam", "MT": "mt-scheduler", "RO-MOD": ""}
+
+
+def cluster() -> Found:
+    """Load of the nodes, rate and time on the network of the five placements, before and after a task is added to every component."""
+    rows: list[list[object]] = []
+    spread: dict[str, dict[str, float]] = {}
+    rate: dict[str, dict[str, float]] = {}
+    network_ms: dict[str, dict[str, float]] = {}
+    for layout, graphs in (("linear", [linear()]), ("random", [random_graph(seed) for seed in range(GRAPHS)])):
+        for name, by in SCHEDULERS.items():
+            results = [placed(problem_of(graph, tasks), by) for graph in graphs for tasks in (4, 5)]
+            figures = [mean(column) for column in zip(*results, strict=True)]
+            for kept, value in zip((spread, rate, network_ms), figures, strict=True):
+                kept.setdefault(layout, {})[name] = value
+            rows.append([layout, name, *figures])
+    order = [sorted(spread[layout], key=spread[layout].__getitem__) for layout in spread]
+    measured = {
+        "fig-1-order": Measured(order[0], note=f"Random topologies: {', '.join(order[1])}."),
+        "fig-1-best": Measured(all(row[0] == "RO-MOD" for row in order)),
+        "fig-1-random": Measured(
+            sum(spread["random"][name] > spread["linear"][name] for name in SCHEDULERS),
+            shape=mean(spread["random"].values()) > mean(spread["linear"].values()),
+        ),
+        "fig-2-best": Measured(all(max(by, key=by.__getitem__) == "RO-MOD" for by in rate.values())),
+        "fig-3-order": Measured(sorted(("RO-MOD", "Shukla", "MT"), key=network_ms["linear"].__getitem__)),
+    }
+    change = Blocks(NODES, 4, NODES, 5)  # five components of four tasks become five of five
+    group_ms = 100 * TUPLE_KBIT / MBPS  # 100 tuples on a link
+    moves = [
+        [name, len(m.steps), m.makespan, m.makespan * group_ms] for name, m in (("MOD", mod(change)), ("RO-MOD", ro_mod(change)))
+    ]
+    columns = ["layout", "placement", "standard deviation, tuples/s", "largest rate, factor", "network, ms per tuple"]
+    drawn = bars("Standard deviation of the load delivered to a node", spread, y="tuples/s")
+    tables = [
+        Table("Section 4 in the judge's model", columns, rows),
+        Table(
+            "The change of the random topology, 4 to 5 tasks per node",
+            ["by", "steps", "groups per target", "ms without start-ups"],
+            moves,
+        ),
+    ]
+    return measured, tables, {"load.svg": drawn}
+
+
+def linear() -> dict[str, list[str]]:
+    """A spout and three bolts in a row."""
+    return {"a": [], "b": ["a"], "c": ["b"], "d": ["c"]}
+
+
+def random_graph(seed: int) -> dict[str, list[str]]:
+    """A spout and four bolts, each of which listens to one or two before it."""
+    random = Random(f"souravlas {seed}")
+    names = "abcde"
+    return {"a": []} | {names[i]: sorted(random.sample(names[:i], random.randint(1, min(i, 2)))) for i in range(1, 5)}
+
+
+def problem_of(graph: dict[str, list[str]], tasks: int) -> Problem:
+    """The topology on five nodes of four slots; a tuple takes a millisecond everywhere."""
+    size = {"tasks": tasks, "bytes": TUPLE_KBIT * 1000 // 8}
+    components = {
+        name: {**size, **({"inputs": dict.fromkeys(inputs, "shuffle")} if inputs else {"spout": True, "rate": TUPLES_PER_S})}
+        for name, inputs in graph.items()
+    }
+    nodes = {f"n{{1..{NODES}}}": {"slots": SLOTS, "cpu": 100 * SLOTS, "bandwidth_mbps": MBPS}}
+    content = {
+        "format": FORMAT,
+        "topology": {"name": "words", "workers": NODES * SLOTS, "components": components},
+        "cluster": {"nodes": nodes},
+        "profile": {name: {"*": {"cpu_ms": 1.0}} for name in graph},
+    }
+    return build(validated(content, {}))
+
+
+def placed(problem: Problem, by: str) -> tuple[float, float, float]:
+    """Standard deviation of what is delivered to the nodes, the largest rate, and the time a tuple of the spout spends on the network."""
+    if by:
+        plan = place(problem, by, objective="nodes").assignment  # none of them looks at the objective; this one has a quick bound
+        assert plan is not None
+    else:
+        plan = dealt_in_blocks(problem)
+    report = judge(problem, plan, objective="rate", bounded=False)
+    load = np.zeros(len(problem.nodes))
+    for stream in problem.streams:
+        target = problem.tasks_of(stream.target)
+        load += totals(plan.node[target], stream.tuples_per_s * stream.received(target.stop - target.start), len(load))
+    network_ms = report.inter_node_traffic / TUPLES_PER_S * TUPLE_KBIT / MBPS
+    return float(load.std()), float(report.max_rate or 0), network_ms
+
+
+def dealt_in_blocks(problem: Problem) -> Assignment:
+    """Eq. 1: t tasks in a row per node, each in a slot of its own as long as there are slots."""
+    t = math.ceil(problem.task_count / NODES)
+    task = np.arange(problem.task_count)
+    return Assignment(task // t % NODES, task % t % SLOTS)
