@@ -157,7 +157,7 @@ def worth(terms: Terms, state: State, bench: Bench, n: int, cut_weight: float) -
     value = 0.0
     size = 0.0
     for i in range(state.contents[n]):
-        c = state.content[n, i]
+        c = int(state.content[n, i])
         k = state.x[n, c]
         size += k * terms.size[y, c]
         value += k * (state.pull[n, c] - terms.own[c]) / 2

@@ -8,9 +8,10 @@ halving, and ask for each whether machines for it can be paid.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.optimize import LinearConstraint
+from scipy.optimize import LinearConstraint, linprog
 from scipy.sparse import csr_array
 
 from headrace.errors import Unsupported
@@ -19,6 +20,7 @@ from headrace.solve import highs
 
 ROUNDING = 1e-9  # relative: a task may be as full as a sum of floats makes it
 MOST_CANDIDATES = 20_000_000
+SOON = 20  # branch-and-bound nodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,12 +62,31 @@ class Market:
         return float((machines.sum(axis=0) * self.price).sum())
 
 
+class _Undecided(Exception):
+    """Neither machines within the budget nor a proof that there are none, as soon as was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What is asked of an integer program."""
+
+    budget: float
+    any_will_do: bool
+    soon: bool
+
+
 def cheapest(
-    market: Market, factor: float, *, budget: float = np.inf, mixed: bool = False, any_will_do: bool = False
+    market: Market,
+    factor: float,
+    *,
+    budget: float = np.inf,
+    mixed: bool = False,
+    any_will_do: bool = False,
+    soon: bool = False,
 ) -> Ints | None:
     """Machines [C, Y] that carry a factor for the least money; None if there are none within the budget.
 
-    With `any_will_do` the first found within the budget is enough.
+    With `any_will_do` the first found within the budget is enough; with `soon` a long proof is not waited for.
     """
     need = market.needed(factor, mixed=mixed)
     usable = need > 0
@@ -80,20 +101,19 @@ def cheapest(
     machines[rows, least] = need[rows, least]
     if (machines.sum(axis=0) <= market.available).all():
         return machines  # nothing is scarce
-    found = _mixed(market, need, usable, budget, any_will_do) if mixed else _one_type(market, need, usable, budget, any_will_do)
+    effort = Effort(budget, any_will_do, soon)
+    found = _mixed(market, need, usable, effort) if mixed else _one_type(market, need, usable, effort)
     return None if found is None or market.cost(found) > budget * (1 + ROUNDING) else found
 
 
-def _one_type(market: Market, need: Ints, usable: Bools, budget: float, any_will_do: bool) -> Ints | None:
+def _one_type(market: Market, need: Ints, usable: Bools, effort: Effort) -> Ints | None:
     """Exactly one type per component: a choice with one row per component and one per scarce type."""
     c, y = np.nonzero(usable)
+    c, y = _worth_choosing(market, need, c, y, effort.budget)
+    if len(np.unique(c)) < len(need):
+        return None
     count = need[c, y]
-    cost = count * market.price[y]
-    pick = np.arange(len(c))
-    one = csr_array((np.ones(len(c)), (c, pick)), shape=(len(need), len(c)))
-    scarce = csr_array((count.astype(np.float64), (y, pick)), shape=(len(market.price), len(c)))
-    rows = [highs.rows(one, 1, 1), highs.rows(scarce, -np.inf, market.available.astype(np.float64))]
-    chosen = _solved(cost, rows, budget, any_will_do)
+    chosen = _solved(count * market.price[y], _choice_rows(market, need, c, y), effort)
     if chosen is None:
         return None
     machines = np.zeros_like(need)
@@ -102,7 +122,49 @@ def _one_type(market: Market, need: Ints, usable: Bools, budget: float, any_will
     return machines
 
 
-def _mixed(market: Market, need: Ints, usable: Bools, budget: float, any_will_do: bool) -> Ints | None:
+def _choice_rows(market: Market, need: Ints, c: Ints, y: Ints) -> list[LinearConstraint]:
+    pick = np.arange(len(c))
+    one = csr_array((np.ones(len(c)), (c, pick)), shape=(len(need), len(c)))
+    scarce = csr_array((need[c, y].astype(np.float64), (y, pick)), shape=(len(market.price), len(c)))
+    return [highs.rows(one, 1, 1), highs.rows(scarce, -np.inf, market.available.astype(np.float64))]
+
+
+def _worth_choosing(market: Market, need: Ints, c: Ints, y: Ints, budget: float) -> tuple[Ints, Ints]:
+    """The choices (component, type) that a plan within the budget can hold: one that costs more than is left over in the linear program is out.
+
+    Near the largest factor the budget leaves next to nothing over, so few choices remain, and the proof is short.
+    """
+    if not np.isfinite(budget):
+        return c, y
+    count = need[c, y].astype(np.float64)
+    one, scarce = (constraint.A for constraint in _choice_rows(market, need, c, y))
+    result: Any = linprog(
+        count * market.price[y],
+        A_ub=scarce,
+        b_ub=market.available.astype(np.float64),
+        A_eq=one,
+        b_eq=np.ones(len(need)),
+        method="highs",
+    )
+    if result.status == 2:  # not even with parts of machines
+        return c[:0], y[:0]
+    if result.status != 0:
+        return c, y
+    worth, rent = np.asarray(result.eqlin.marginals), np.asarray(result.ineqlin.marginals)
+    beyond = count * market.price[y] - worth[c] - rent[y] * count
+    # Any duals give a bound, so these figures are worked out again and owe nothing to the solver's tolerances.
+    least = float(worth.sum() + np.minimum(rent, 0.0) @ market.available + np.minimum(_least_of(beyond, c, len(need)), 0.0).sum())
+    kept = least + np.maximum(beyond, 0.0) <= budget * (1 + ROUNDING)
+    return c[kept], y[kept]
+
+
+def _least_of(values: Floats, group: Ints, groups: int) -> Floats:
+    least = np.full(groups, np.inf)
+    np.minimum.at(least, group, values)
+    return least
+
+
+def _mixed(market: Market, need: Ints, usable: Bools, effort: Effort) -> Ints | None:
     """Any types for the tasks of a component: a level n of parallelism is chosen, then n machines of the types that do with n tasks."""
     level: list[tuple[int, int]] = sorted({(int(c), int(need[c, y])) for c, y in zip(*np.nonzero(usable), strict=True)})
     arcs = [(i, c, y) for i, (c, n) in enumerate(level) for y in np.flatnonzero(usable[c] & (need[c] <= n)).tolist()]
@@ -124,7 +186,7 @@ def _mixed(market: Market, need: Ints, usable: Bools, budget: float, any_will_do
         highs.rows(scarce, -np.inf, market.available.astype(np.float64)),
     ]
     cost = np.concatenate([np.zeros(levels), market.price[kind]])
-    chosen = _solved(cost, rows, budget, any_will_do, np.concatenate([np.ones(levels), np.full(len(arcs), np.inf)]))
+    chosen = _solved(cost, rows, effort, np.concatenate([np.ones(levels), np.full(len(arcs), np.inf)]))
     if chosen is None:
         return None
     machines = np.zeros_like(need)
@@ -132,14 +194,16 @@ def _mixed(market: Market, need: Ints, usable: Bools, budget: float, any_will_do
     return machines
 
 
-def _solved(
-    cost: Floats, rows: list[LinearConstraint], budget: float, any_will_do: bool, upper: float | Floats = 1.0
-) -> Floats | None:
+def _solved(cost: Floats, rows: list[LinearConstraint], effort: Effort, upper: float | Floats = 1.0) -> Floats | None:
     """Least cost over whole numbers; None where the budget forbids every solution."""
-    if np.isfinite(budget):
-        rows = [*rows, highs.rows(csr_array(cost[None, :]), -np.inf, budget * (1 + ROUNDING / 2))]
-    options = {"mip_rel_gap": 1.0 if any_will_do else 1e-9}
+    if np.isfinite(effort.budget):
+        rows = [*rows, highs.rows(csr_array(cost[None, :]), -np.inf, effort.budget * (1 + ROUNDING / 2))]
+    options: dict[str, float] = {"mip_rel_gap": 1.0 if effort.any_will_do else 1e-9}
+    if effort.soon:
+        options["node_limit"] = SOON
     result = highs.least(cost, constraints=rows, integrality=np.ones(len(cost)), bounds=highs.bounds(0, upper), options=options)
+    if result.x is None and effort.soon and result.status != 2:  # 2: proven to have no solution
+        raise _Undecided
     return None if result.x is None else np.asarray(result.x, dtype=np.float64)
 
 
@@ -152,12 +216,23 @@ def fastest(market: Market, budget: float, *, mixed: bool = False) -> Ints | Non
     single = fastest(market, budget) if mixed else None
     if single is not None:
         low = int(np.searchsorted(factors, market.factor(single) * (1 - ROUNDING)))
+    doubtful = high  # nothing from here on is known to be carried, but only factors[high] is known not to be
     while high - low > 1:
-        middle = (low + high) // 2
-        if cheapest(market, float(factors[middle]), budget=budget, mixed=mixed, any_will_do=True) is None:
-            high = middle
-        else:
-            low = middle
+        # A proof that a factor just above the best one is too much takes longest, and one such proof is enough: what is not decided
+        # soon is left for later, when only the next factor is asked about.
+        sure = doubtful - low <= 1
+        middle = low + 1 if sure else (low + doubtful) // 2
+        try:
+            found = cheapest(market, float(factors[middle]), budget=budget, mixed=mixed, any_will_do=True, soon=not sure)
+        except _Undecided:
+            doubtful = middle
+            continue
+        if found is None:
+            high = doubtful = middle
+        else:  # whole machines may carry more than was asked for
+            low = max(middle, int(np.searchsorted(factors, market.factor(found) * (1 + ROUNDING), side="right")) - 1)
+            low = min(low, high - 1)
+            doubtful = high if sure else max(doubtful, low + 1)
     return cheapest(market, float(factors[low]) if low >= 0 else 0.0, budget=budget, mixed=mixed)
 
 

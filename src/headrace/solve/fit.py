@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from headrace.solve.instance import Bools, Floats, Instance, Ints
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-9
 ZERO, ONE, NONE = (cast("int", np.int64(value)) for value in (0, 1, -1))
+
+Indices = NDArray[np.int32]  # of nodes and classes: four tables of classes x nodes are half as large so
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -73,11 +76,11 @@ class State(NamedTuple):
     bins: Ints  # [N, G]    slots a group takes on a node
     taken: Ints  # [N]
     over: Floats  # [N]     overload in average nodes and slots; 0 where everything fits
-    content: Ints  # [N, C]   classes present on a node, in no order; content_at is the inverse
-    content_at: Ints  # [N, C]
+    content: Indices  # [N, C]   classes present on a node, in no order; content_at is the inverse
+    content_at: Indices  # [N, C]
     contents: Ints  # [N]
-    holder: Ints  # [C, N]    nodes that hold a class, in no order; holder_at is the inverse
-    holder_at: Ints  # [C, N]
+    holder: Indices  # [C, N]    nodes that hold a class, in no order; holder_at is the inverse
+    holder_at: Indices  # [C, N]
     holders: Ints  # [C]
     run_space: Floats  # scratch of `bins_needed`
     run_length: Ints
@@ -165,11 +168,11 @@ def empty_state(terms: Terms) -> State:
         bins=np.zeros((nodes, groups), np.int64),
         taken=np.zeros(nodes, np.int64),
         over=np.zeros(nodes),
-        content=np.zeros((nodes, classes), np.int64),
-        content_at=np.zeros((nodes, classes), np.int64),
+        content=np.zeros((nodes, classes), np.int32),
+        content_at=np.zeros((nodes, classes), np.int32),
         contents=np.zeros(nodes, np.int64),
-        holder=np.zeros((classes, nodes), np.int64),
-        holder_at=np.zeros((classes, nodes), np.int64),
+        holder=np.zeros((classes, nodes), np.int32),
+        holder_at=np.zeros((classes, nodes), np.int32),
         holders=np.zeros(classes, np.int64),
         run_space=np.zeros(3 * widest + 4),
         run_length=np.zeros(3 * widest + 4, np.int64),
@@ -361,6 +364,31 @@ def load_state(terms: Terms, state: State, rows: Ints) -> float:
             if rows[n, c] > 0:
                 cost += put(terms, state, c, n, rows[n, c])
     return cost
+
+
+@kernel
+def reload_state(terms: Terms, state: State, node: Ints, class_: Ints, tasks: Ints) -> float:
+    """Make `state` hold just tasks[i] of class_[i] on node[i]; gives the cost. Empty cells take no time, but old rounding stays."""
+    for n in range(state.x.shape[0]):
+        while state.contents[n] > 0:
+            c = int(state.content[n, state.contents[n] - 1])
+            put(terms, state, c, n, -state.x[n, c])
+    cost = 0.0
+    for i in range(node.shape[0]):
+        cost += put(terms, state, class_[i], node[i], tasks[i])
+    return cost
+
+
+@kernel
+def list_state(state: State, node: Ints, class_: Ints, tasks: Ints) -> None:
+    """What stands where in `state`, node by node."""
+    found = 0
+    for n in range(state.x.shape[0]):
+        for i in range(state.contents[n]):
+            node[found] = n
+            class_[found] = state.content[n, i]
+            tasks[found] = state.x[n, class_[found]]
+            found += 1
 
 
 def feasible(instance: Instance, x: Ints) -> bool:

@@ -352,7 +352,7 @@ def ratio_of(terms: Terms, state: State, costs: Costs, live: Live, n: int) -> fl
     load = 0.0
     fixed = 0.0
     for i in range(state.contents[n]):
-        c = state.content[n, i]
+        c = int(state.content[n, i])
         load += state.x[n, c] * costs.by_rate[y, c] / live.total[c]
         fixed += state.x[n, c] * costs.fixed[y, c]
     if costs.cpu[n] == np.inf:
@@ -382,7 +382,7 @@ def load_live(terms: Terms, state: State, costs: Costs, live: Live) -> None:
     live.sums[:] = 0.0
     for n in range(nodes):
         for i in range(state.contents[n]):
-            c = state.content[n, i]
+            c = int(state.content[n, i])
             live.total[c] += state.x[n, c]
             live.hosts[terms.node_type[n], c] += 1
         live.sums[TASKS] += state.tasks[n]
@@ -446,7 +446,7 @@ def follow(terms: Terms, state: State, costs: Costs, live: Live, c: int, resized
     live.sums[SOFT] += (live.pace[c] / live.sums[SCALE]) ** STEEP
     if resized:
         for i in range(state.holders[c]):
-            refresh(terms, state, costs, live, state.holder[c, i])
+            refresh(terms, state, costs, live, int(state.holder[c, i]))
 
 
 @kernel
@@ -506,12 +506,12 @@ def anneal(
         else:
             if random_share(rng) < 0.4 and state.contents[fullest] > 0:
                 n = fullest
-                c = state.content[n, pick(rng, state.contents[n])]
+                c = int(state.content[n, pick(rng, state.contents[n])])
             else:
                 c = pick(rng, classes)
                 if state.holders[c] == 0:
                     continue
-                n = state.holder[c, pick(rng, state.holders[c])]
+                n = int(state.holder[c, pick(rng, state.holders[c])])
             if what < 0.45:  # one task fewer
                 if live.total[c] <= 1:
                     continue
@@ -527,7 +527,7 @@ def anneal(
                 if random_share(rng) < 0.15:
                     k = state.x[n, c]
                 if random_share(rng) < 0.5 and state.contents[m] > 0:
-                    d = state.content[m, pick(rng, state.contents[m])]
+                    d = int(state.content[m, pick(rng, state.contents[m])])
                     if d == c:
                         continue
                     k2 = state.x[m, d] if random_share(rng) < 0.15 else ONE

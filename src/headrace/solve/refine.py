@@ -18,6 +18,10 @@ from headrace.solve.instance import Bools, Floats, Ints
 COST, BEST_COST, BEST_NODES = 0, 1, 2
 SAMPLE = 3  # sum of the costs of refused worsening proposals, and their number: sets the first temperature
 SAMPLED = 4
+LOGGED = (
+    5  # moves in `Run.log`: those made since the best plan; NOT_LOGGED where the log does not lead from the best plan to this one
+)
+NOT_LOGGED = -1.0
 
 
 class Run(NamedTuple):
@@ -38,6 +42,7 @@ def new_run(terms: Terms, seed: int, slice_steps: int) -> Run:
     tally = np.zeros(8)
     tally[BEST_COST] = np.inf
     tally[BEST_NODES] = np.inf
+    tally[LOGGED] = NOT_LOGGED
     return Run(
         tally=tally,
         rng=np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567) % 2**64], np.uint64),
@@ -219,8 +224,8 @@ def anneal(
     tally, rng, log = run.tally, run.rng, run.log
     hard = over_price == 0.0
     all_share = 0.8 if hard else 0.4  # overloads go away in small pieces
-    logged = 0
-    improved = False
+    in_step = tally[LOGGED] >= 0.0
+    logged = int(tally[LOGGED]) if in_step else 0
     busy = 0
     bursting = 0
     for n in range(nodes):
@@ -238,9 +243,13 @@ def anneal(
         ):
             tally[BEST_COST] = rank
             tally[BEST_NODES] = busy
-            improved = True
+            catch_up(state, run, logged, in_step)
+            in_step = True
             logged = 0
-        if step == steps or (until_fits and bursting == 0) or logged + 2 * classes + 2 >= log.shape[0]:
+        elif logged + 2 * classes + 2 >= log.shape[0]:
+            in_step = False
+            logged = 0
+        if step == steps or (until_fits and bursting == 0):
             made = step
             break
         if step % 128 == 0:
@@ -249,13 +258,13 @@ def anneal(
         c = pick(rng, classes)
         if state.holders[c] == 0:
             continue
-        n = state.holder[c, pick(rng, state.holders[c])]
+        n = int(state.holder[c, pick(rng, state.holders[c])])
         degree = terms.start[c + 1] - terms.start[c]
         if degree > 0 and random_share(rng) < 0.8:
             b = terms.other[terms.start[c] + pick(rng, degree)]
             if state.holders[b] == 0:
                 continue
-            m = state.holder[b, pick(rng, int(state.holders[b]))]
+            m = int(state.holder[b, pick(rng, int(state.holders[b]))])
         else:
             m = pick(rng, nodes)
         if m == n or not terms.allowed[m, c]:
@@ -270,7 +279,8 @@ def anneal(
             outs = gather(terms, state, run, ZERO, n, c, kind < 0.006)
             backs = ZERO
             if state.contents[m] > 0 and random_share(rng) < 0.6:
-                backs = gather(terms, state, run, ONE, m, state.content[m, pick(rng, state.contents[m])], kind < 0.006)
+                e = int(state.content[m, pick(rng, state.contents[m])])
+                backs = gather(terms, state, run, ONE, m, e, kind < 0.006)
             if not piece_may_go(terms, state, run, ZERO, outs, m) or not piece_may_go(terms, state, run, ONE, backs, n):
                 continue
             if hard and (
@@ -308,12 +318,12 @@ def anneal(
         if kind > 0.5 or fits == 0:
             if state.contents[m] == 0:
                 continue
-            d = state.content[m, pick(rng, state.contents[m])]
+            d = int(state.content[m, pick(rng, state.contents[m])])
             degree = int(terms.start[d + 1] - terms.start[d])
             if kind > 0.75 and degree > 0:
                 b = terms.other[terms.start[d] + pick(rng, degree)]
                 if state.holders[b] > 0:
-                    o = state.holder[b, pick(rng, int(state.holders[b]))]
+                    o = int(state.holder[b, pick(rng, int(state.holders[b]))])
             if d == c or o == m or not terms.allowed[o, d] or (terms.apart[d] and state.x[o, d] > 0):
                 continue
             k2 = chunk_of(rng, state.x[m, d], all_share)
@@ -367,11 +377,20 @@ def anneal(
         if third and state.over[o] > 0.0:
             bursting += 1
     tally[COST] = cost
-    if improved:
-        for n in range(nodes):  # element by element: numba takes seconds to compile an array assignment
-            for c in range(classes):
-                run.best[n, c] = state.x[n, c]
-        for i in range(logged - 1, -1, -1):
-            run.best[log[i, 2], log[i, 0]] -= log[i, 3]
-            run.best[log[i, 1], log[i, 0]] += log[i, 3]
+    tally[LOGGED] = logged if in_step else NOT_LOGGED
     return made
+
+
+@kernel
+def catch_up(state: State, run: Run, logged: int, in_step: bool) -> None:
+    """Make the plan at hand the best one: by the moves since the last best plan, or as a whole if those are not known."""
+    best, log = run.best, run.log
+    if in_step:
+        for i in range(logged):
+            best[log[i, 1], log[i, 0]] -= log[i, 3]
+            best[log[i, 2], log[i, 0]] += log[i, 3]
+        return
+    nodes, classes = state.x.shape
+    for n in range(nodes):  # element by element: numba takes seconds to compile an array assignment
+        for c in range(classes):
+            best[n, c] = state.x[n, c]

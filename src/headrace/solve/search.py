@@ -1,7 +1,8 @@
 """Anytime search for a plan with little crossing traffic, on counts of tasks per class and node.
 
 The work grows with classes x nodes, not with tasks. A few constructions (`construct`) are repaired where they overload a node; the
-best is annealed (`refine`) for a number of steps that follows from the problem's size.
+best is annealed (`refine`) for a number of steps that follows from the problem's size. Of problems too large for many rounds of that,
+clusters of classes are placed first, in the same way; their plan is the first one of the classes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from headrace.solve.clusters import NOWHERE, clusters, merged
 from headrace.solve.construct import (
     BY_TRAFFIC,
     ROOMIEST,
@@ -22,8 +24,8 @@ from headrace.solve.construct import (
     nodes_descending,
     sizes_descending,
 )
-from headrace.solve.fit import TOLERANCE, State, Terms, empty_state, feasible, load_state, terms_of
-from headrace.solve.refine import BEST_COST, BEST_NODES, COST, SAMPLE, SAMPLED, Run, anneal, new_run
+from headrace.solve.fit import TOLERANCE, State, Terms, empty_state, feasible, list_state, load_state, reload_state, terms_of
+from headrace.solve.refine import BEST_COST, BEST_NODES, COST, LOGGED, NOT_LOGGED, SAMPLE, SAMPLED, Run, anneal, new_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +42,8 @@ class Heat(NamedTuple):
     node: float = 0.0  # price of one more node where nodes come first; 0: more than all traffic
 
 
-COOLING = Heat(0.3, 0.001)
+# One cooling where steps are scarce: of classes from nothing, of clusters from nothing and from a plan, of classes where those have one.
+COOLING, CLUSTER_COOLING, CLUSTER_AGAIN, CLASS_COOLING = Heat(0.3, 0.001), Heat(0.3, 0.03), Heat(0.2, 0.03), Heat(0.2, 0.001)
 # In turn: mild heat, strong heat, and rounds that pass through what is otherwise forbidden, since hard limits can cut the plans into
 # islands.
 MILD, STRONG, THROUGH = Heat(0.25, 0.08), Heat(0.5, 0.02), Heat(0.25, 0.08, overload=1.5, node=0.5)
@@ -55,6 +58,11 @@ RECIPES = (
     Recipe(cut_weight=0.0, noise=0.0, tries=1, partial=False, manner=ROOMIEST, grown=False),
 )
 PACKING = RECIPES[4]
+CYCLES = 3  # of searching on clusters and then on classes, where steps are scarce
+CLUSTER_SIZE = (0.5, 0.3)  # of an average node: in the first cycle, and in later ones
+CLUSTER_STEPS = 0.4  # part of the steps spent on clusters
+FEWER_CLUSTERS = 0.7  # per class, at most: else they are not worth it
+SCARCE_CELLS, MANY_CELLS = 20_000, 100_000  # classes x nodes: where clusters pay, where loading a plan takes long
 PATIENCE = 9  # rounds without a better plan before a search ends early
 RESCUES = 24  # blurred constructions tried before a problem is given up
 
@@ -69,6 +77,14 @@ class Found:
     nodes_used: int
     steps: int  # proposals made
     stopped: Literal["done", "deadline"]
+
+
+class Placed(NamedTuple):
+    """What stands where: tasks[i] of class_[i] on node[i]."""
+
+    node: Ints
+    class_: Ints
+    tasks: Ints
 
 
 class OutOfTime(Exception):
@@ -97,6 +113,26 @@ class Search:
     def load(self, rows: Ints) -> None:
         """Continue from the counts rows[N, C]."""
         self.run.tally[COST] = load_state(self.terms, self.state, rows)
+        self.run.tally[LOGGED] = NOT_LOGGED
+
+    def load_placed(self, placed: Placed) -> None:
+        """The same where most classes are on few of many nodes."""
+        self.run.tally[COST] = reload_state(self.terms, self.state, *placed)
+        self.run.tally[LOGGED] = NOT_LOGGED
+
+    def placed(self) -> Placed:
+        """The loaded plan."""
+        placed = Placed(*np.zeros((3, int(self.state.contents.sum())), np.int64))
+        list_state(self.state, *placed)
+        return placed
+
+    def resume(self) -> None:
+        """Continue from the best plan, or from the loaded one if that is as good."""
+        tally, many = self.run.tally, self.terms.allowed.size >= MANY_CELLS
+        as_good = not self.terms.node_rank and tally[COST] <= tally[BEST_COST] + self.terms.tie and not self.state.over.any()
+        if not (many and as_good):  # loading takes long only where there are many nodes and classes
+            self.load(self.run.best)
+            tally[LOGGED] = 0
 
     def steps(self, steps: int, hot: float = 0.0, cold: float = 0.0, over_price: float = 0.0, until_fits: bool = False) -> None:
         """Anneal the loaded plan."""
@@ -138,11 +174,14 @@ def least_crossing_search(
     try:
         for x in [*starts, *([current] if current is not None else [])]:
             take_start(search, x)
-        first_plans(search, budget)
-        if search.found:
-            if prefer == "nodes":
-                drop_nodes(search, budget)
-            improve(search, budget)
+        if current is None and clusters_pay(search.terms, budget):
+            plan_in_cycles(search, budget)
+        else:
+            first_plans(search, budget)
+            if search.found:
+                if prefer == "nodes":
+                    drop_nodes(search, budget)
+                improve(search, budget, COOLING)
     except OutOfTime:
         stopped = "deadline"
     return outcome(search, stopped, current, move_cost) if search.found else None
@@ -154,7 +193,7 @@ def polish(instance: Instance, x: Ints, *, steps: int = 200_000, seed: int = 0) 
     take_start(search, x)
     if not search.found:
         return None
-    search.load(search.run.best.copy())
+    search.load(search.run.best)
     search.steps(steps)
     return outcome(search, "done", None, None)
 
@@ -182,16 +221,22 @@ def hopeless(instance: Instance) -> bool:
 
 
 def default_steps(instance: Instance) -> int:
-    """Proposals for a problem of this size: below a second for small ones, a second or two for a thousand nodes."""
+    """Proposals for a problem of this size: below a second for small ones, a second or two for a thousand nodes.
+
+    Many classes need no more steps than few: clusters make up for it.
+    """
     classes, nodes = instance.allowed.shape
-    if nodes <= 200:
-        return int(np.clip(15_000 * classes * nodes, 200_000, 6_000_000))
-    return int(np.clip(5_000 * classes + 2_000 * nodes, 2_000_000, 10_000_000))
+    if nodes > 200:
+        return int(np.clip(5_000 * min(classes, 600) + 2_000 * nodes, 2_000_000, 10_000_000))
+    return int(np.clip(15_000 * classes * nodes, 200_000, 6_000_000 if classes * nodes < MANY_CELLS else 1_200_000))
 
 
 def new_search(instance: Instance, terms: Terms, seed: int, deadline: Callable[[], bool] | None) -> Search:
     """A search that has not seen any plan."""
-    slice_steps = 50_000 if terms.allowed.size < 100_000 else 200_000  # the best plan is copied after each slice
+    cells = terms.allowed.size
+    slice_steps = (
+        50_000 if cells < MANY_CELLS else 200_000 if cells < 20 * MANY_CELLS else 500_000
+    )  # the best plan is copied after each
     return Search(
         instance,
         terms,
@@ -229,13 +274,93 @@ def take_start(search: Search, x: Ints) -> None:
     finish(search, PACKING._replace(manner=BY_TRAFFIC), 200_000)
 
 
-def first_plans(search: Search, budget: int) -> None:
+def clusters_pay(terms: Terms, budget: int) -> bool:
+    """Whether steps are scarce and cheap: where slots bind, a step takes longer the more a cluster holds, and little is gained."""
+    return terms.allowed.size >= SCARCE_CELLS and rounds_of(terms, budget) == 1 and not terms.slotted
+
+
+def plan_in_cycles(search: Search, budget: int) -> None:
+    """Place clusters of classes, then the classes one by one; again with clusters of what stands together, and so on."""
+    left = budget
+    for cycle in range(CYCLES):
+        clustered = place_clusters(search, int(CLUSTER_STEPS * budget / CYCLES), again=cycle > 0)
+        if cycle == 0 and not clustered:
+            first_plans(search, budget)
+        if not search.found:
+            return
+        if cycle == 0 and search.terms.node_rank:
+            drop_nodes(search, budget)
+        if not clustered:
+            improve(search, left, CLASS_COOLING if cycle else COOLING)
+            return
+        improve(search, budget // CYCLES - int(CLUSTER_STEPS * budget / CYCLES), CLASS_COOLING)
+        left -= budget // CYCLES
+
+
+def place_clusters(search: Search, steps: int, *, again: bool) -> bool:
+    """Remember a plan found by searching on clusters of classes; whether there is one.
+
+    `again`: clusters are of classes that the best plan has on one node as a whole, and the search starts from that plan.
+    """
+    instance = search.instance
+    home = None
+    if again:
+        search.resume()
+        home = np.where(search.state.holders == 1, search.state.holder[:, 0], NOWHERE)
+    cluster = clusters(instance, CLUSTER_SIZE[again], home)
+    if cluster.max(initial=0) + 1 > FEWER_CLUSTERS * len(cluster):
+        return False
+    smaller, each = merged(instance, cluster)
+    prefer = "nodes" if search.terms.node_rank else "traffic"
+    part = new_search(smaller, terms_of(smaller, prefer=prefer), int(search.rng.integers(2**31)), search.deadline)
+    try:
+        if again:
+            part.load_placed(on_clusters(search.placed(), cluster, each))
+            part.steps(1)
+        else:
+            first_plans(part, steps, rescues=2)
+        if part.found:
+            improve(part, steps, CLUSTER_AGAIN if again else CLUSTER_COOLING)
+    finally:
+        search.made += part.made
+        if part.found:
+            part.resume()
+            search.load_placed(on_classes(part.placed(), cluster, each))
+            repair(search, steps)
+            search.steps(1)
+    return part.found and not search.state.over.any()
+
+
+def on_clusters(placed: Placed, cluster: Ints, each: Ints) -> Placed:
+    """A plan of classes as one of clusters; every class of a cluster stands where the others do, so the first one is asked."""
+    first = np.unique(cluster, return_index=True)[1]
+    asked = first[cluster[placed.class_]] == placed.class_
+    node, class_, tasks = (values[asked] for values in placed)
+    return Placed(node, cluster[class_], tasks // each[class_])
+
+
+def on_classes(placed: Placed, cluster: Ints, each: Ints) -> Placed:
+    """A plan of clusters as one of classes."""
+    members = np.argsort(cluster, kind="stable")
+    first = np.searchsorted(cluster[members], np.arange(len(cluster) + 1))
+    many = np.diff(first)[placed.class_]
+    nth = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)  # of the members of its cluster
+    class_ = members[np.repeat(first[placed.class_], many) + nth]
+    return Placed(np.repeat(placed.node, many), class_, np.repeat(placed.tasks, many) * each[class_])
+
+
+def rounds_of(terms: Terms, budget: int) -> int:
+    """How many rounds of annealing the steps are enough for."""
+    return int(np.clip(budget // (300 * terms.allowed.size), 1, len(ROUNDS)))
+
+
+def first_plans(search: Search, budget: int, rescues: int = RESCUES) -> None:
     """Build plans from nothing; go on with other recipes as long as none is feasible."""
     cells = search.terms.allowed.size
     plans = int(np.clip(40_000 // cells, 1, len(RECIPES)))
     most_tries = max(1, 5_000_000 // cells)  # annealing forgets most of a large first plan
     repair_steps = max(budget // 4, 50_000)
-    for number in range(plans + RESCUES):
+    for number in range(plans + rescues):
         if number >= plans and search.found:
             return
         search.load(np.zeros_like(search.state.x))
@@ -304,26 +429,26 @@ def drop_nodes(search: Search, budget: int) -> None:
             return
 
 
-def improve(search: Search, budget: int) -> None:
+def improve(search: Search, budget: int, cooling: Heat) -> None:
     """Anneal from the best plan so far: one long cooling if steps are scarce, else many short rounds.
 
     Sparse task graphs want mild heat that never quite ends, all-to-all streams want more of both: measured on the unsymmetric
     instances of the benchmarks.
     """
     tally, terms = search.run.tally, search.terms
-    search.load(search.run.best.copy())
+    search.resume()
     tally[SAMPLE] = tally[SAMPLED] = 0.0
     search.steps(min(20_000, budget // 10 + 1))
     scale = tally[SAMPLE] / tally[SAMPLED] if tally[SAMPLED] else float(terms.weight.mean()) if len(terms.weight) else 1.0
-    rounds = int(np.clip(budget // (300 * terms.allowed.size), 1, len(ROUNDS)))
+    rounds = rounds_of(terms, budget)
     each = budget // rounds
     idle = 0
     for number in range(rounds):
         if idle == PATIENCE:
             return
         before = tally[BEST_COST]
-        heat = ROUNDS[number % len(ROUNDS)] if rounds > 1 else COOLING
-        search.load(search.run.best.copy())
+        heat = ROUNDS[number % len(ROUNDS)] if rounds > 1 else cooling
+        search.resume()
         if heat.node and terms.node_rank:
             search.terms = terms._replace(node_price=heat.node * scale)
         try:

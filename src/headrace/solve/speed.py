@@ -428,12 +428,12 @@ def even_out(
                     fullest = n
         if mode == RATE and random_share(rng) < 0.5 and state.contents[fullest] > 0:
             n = fullest
-            c = state.content[n, pick(rng, state.contents[n])]
+            c = int(state.content[n, pick(rng, state.contents[n])])
         else:
             c = pick(rng, classes)
             if state.holders[c] == 0:
                 continue
-            n = state.holder[c, pick(rng, state.holders[c])]
+            n = int(state.holder[c, pick(rng, state.holders[c])])
         m = pick(rng, nodes)
         if m == n or not terms.allowed[m, c] or (terms.apart[c] and state.x[m, c] > 0):
             continue
@@ -441,7 +441,7 @@ def even_out(
         d = c
         k2 = ZERO
         if random_share(rng) < 0.4 and state.contents[m] > 0:
-            d = state.content[m, pick(rng, state.contents[m])]
+            d = int(state.content[m, pick(rng, state.contents[m])])
             if d == c or not terms.allowed[n, d] or (terms.apart[d] and state.x[n, d] > 0):
                 continue
             k2 = chunk_of(rng, state.x[m, d], 0.5)
