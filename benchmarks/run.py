@@ -10,7 +10,7 @@ import sys
 
 from measure import Row, calibration
 
-BENCHMARKS = ("ground", "placing", "against_metis", "moving")
+BENCHMARKS = ("ground", "placing", "against_metis", "sizing", "moving", "observing", "running")
 
 
 def main() -> int:

@@ -11,8 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from headrace.judge.diff import Diff
-from headrace.judge.explain import Costly, Explanation
+from headrace.errors import HeadraceError
+from headrace.judge.diff import Diff, diff
+from headrace.judge.explain import Costly, Explanation, costly_streams, explain_task
 from headrace.judge.report import FIGURES, Report
 from headrace.move.blocks import Class, Superclass
 from headrace.move.change import Arrival
@@ -217,7 +218,58 @@ def costly(streams: Sequence[Costly], most: int = 5) -> RenderableType:
     return grid
 
 
-def difference(change: Diff, transfer: Mapping[str, Any]) -> RenderableType:
+def explained(result: Planned, task: str | None) -> list[RenderableType]:
+    """Why a plan, or one of its tasks, is as it is."""
+    assert result.assignment is not None
+    if task is not None:
+        return [explanation(explain_task(result.problem, result.assignment, task))]
+    return [planned(result), costly(costly_streams(result.problem, result.assignment))]
+
+
+def what_if(before: Sequence[Planned] | HeadraceError, after: Sequence[Planned], words: Sequence[str]) -> RenderableType:
+    """What a change does: every figure without it and with it."""
+    title = f"What if {' '.join(words)}"
+    if isinstance(before, HeadraceError):
+        return Text(f"{title}\nWithout it there is no plan: {before.message}")
+    if len(after) == 1 and len(before) == 1:
+        return _one_change(before[0], after[0], title)
+    figure = FIGURES[after[0].objective]
+    grid = table("scheduler", f"{figure} without it", "with it", "change", title=escape(title))
+    for a, b in zip(before, after, strict=True):
+        values = [getattr(r.report, figure) if r.report is not None else "refused" for r in (a, b)]
+        grid.add_row(a.scheduler, number(values[0]), number(values[1]), _delta(*values))
+    return grid
+
+
+def _one_change(before: Planned, after: Planned, title: str) -> RenderableType:
+    assert before.report is not None
+    assert before.assignment is not None
+    assert after.report is not None
+    assert after.assignment is not None
+    change = diff((before.problem, before.assignment, before.report), (after.problem, after.assignment, after.report))
+    grid = table("figure", "without it", "with it", "change", title=escape(title))
+    rows = {name.replace("_", " "): values for name, values in change.figures.items() if values != (None, None)}
+    old, new = counts(before), counts(after)
+    rows |= {f"tasks of {escape(name)}": (old.get(name, 0), n) for name, n in new.items() if old.get(name, 0) != n}
+    rented = {**(before.machines or {}), **(after.machines or {})}
+    for kind in rented:
+        pair = ((before.machines or {}).get(kind, 0), (after.machines or {}).get(kind, 0))
+        rows |= {f"machines {escape(kind)}": pair} if pair[0] != pair[1] else {}
+    for name, (a, b) in rows.items():
+        grid.add_row(name, number(a), number(b), _delta(a, b))
+    elsewhere = f"{len(change.moved):,} tasks stand elsewhere, {change.stayed:,} where they were."
+    return Group(grid, Text(elsewhere))
+
+
+def _delta(a: object, b: object) -> str:
+    if isinstance(a, bool) or not (isinstance(a, int | float) and isinstance(b, int | float)):
+        return "" if a == b else "other"
+    if a == b:
+        return "same"
+    return f"{b - a:+.4g}" + (f" ({(b - a) / abs(a):+.1%})" if a else "")
+
+
+def difference(change: Diff, transfer: Mapping[str, Any] | None = None) -> RenderableType:
     """What moves, what it costs, what it gains."""
     words = [f"{len(change.moved):,} tasks move to another node ({number(change.moved_mb)} MB of state), {change.stayed:,} stay"]
     if change.worker_only:
@@ -225,7 +277,7 @@ def difference(change: Diff, transfer: Mapping[str, Any]) -> RenderableType:
     for name, counts in (("new", change.added), ("gone", change.removed)):
         if counts:
             words.append(f"{name}: " + ", ".join(f"{n} {component}" for component, n in counts.items()))
-    if transfer["mb"]:
+    if transfer is not None and transfer["mb"]:
         words.append(f"headrace move transfers {number(transfer['mb'])} MB in {number(transfer['seconds'])} s")
     figures = table("figure", "before", "after", "change")
     for name, (a, b) in change.figures.items():
@@ -236,7 +288,7 @@ def difference(change: Diff, transfer: Mapping[str, Any]) -> RenderableType:
         moves.add_row(escape(m.task), escape(m.source), escape(m.target), number(m.state_mb))
     if len(change.moved) > MOST_ROWS:
         moves.caption = f"and {len(change.moved) - MOST_ROWS:,} more"
-    said = [Text(f"  {note}", style="dim") for note in transfer["notes"]]
+    said = [Text(f"  {note}", style="dim") for note in (transfer["notes"] if transfer is not None else ())]
     return Group(Text("; ".join(words) + "."), figures, *([moves] if change.moved else []), *said)
 
 

@@ -126,6 +126,29 @@ def test_another_number_of_tasks_keeps_the_totals_of_measured_pairs(built: Build
     assert problem.notes[-1].startswith("traffic: measured with another number of tasks")
 
 
+def test_what_was_measured_with_another_number_of_tasks_than_the_file_has_keeps_its_totals(built: Build):
+    app = "topology: {components: {a: {spout: true, tasks: 2}, b: {tasks: 3, inputs: {a: fields}}, c: {inputs: {b: shuffle}}}}\n"
+    streams = [
+        "{from: a, to: b, tuples_per_s: 10, shares: [0.7, 0.1, 0.1, 0.1]}", "{from: b, to: c, tuples_per_s: 9, shares: [1]}",
+    ]  # fmt: skip
+    pairs = "[[a.1, b.1, 6, 60], [a.1, b.4, 4, 60], [b.1, c.1, 8, 8], [b.4, c.1, 1, 1]]"
+    problem = built(app + MACHINES + f"streams: [{', '.join(streams)}]\ntraffic: {pairs}\nhistory: {{a: [[0, 10]]}}")
+    # b had four tasks and a one; now they are three and two, and every stream touches one of them.
+    assert not len(problem.pairs)
+    assert [(s.source, s.target, s.tuples_per_s, s.bytes) for s in problem.streams] == [(0, 1, 10, 12), (1, 2, 9, 1)]
+    assert problem.share[problem.tasks_of(1)] == pytest.approx([1 / 3] * 3)
+    assert any(n == "streams: a -> b: shares left out, since they are of 4 tasks and 3 are planned" for n in problem.notes)
+    assert any(n.startswith("traffic: measured with another number of tasks") for n in problem.notes)
+
+
+def test_a_spout_that_was_measured_with_fewer_tasks_is_spread_over_all_it_has_now(built: Build):
+    app = "topology: {components: {a: {spout: true, tasks: 4}, b: {tasks: 2, inputs: {a: shuffle}}}}\n"
+    measured = "streams: [{from: a, to: b, tuples_per_s: 10, shares: [0.6, 0.4]}]\ntraffic: [[a.1, b.1, 3], [a.2, b.1, 3], [a.2, b.2, 4]]"
+    problem = built(app + MACHINES + measured)
+    assert not len(problem.pairs)
+    assert problem.streams[0].received(2).tolist() == [0.6, 0.4]
+
+
 def test_counts_that_do_not_change_leave_pairs_as_they_are(built: Build):
     pairs = "traffic: [[a.1, b.1, 6, 60]]"
     assert len(built(APP + MACHINES + pairs, tasks={"b": 3}).pairs) == 1

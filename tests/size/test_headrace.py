@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headrace import planner
 from headrace.errors import Infeasible, InvalidInput, Unsupported
 from headrace.judge.report import judge
 from headrace.model.generate import nasiri_scenario, random_cluster, random_topology
@@ -158,3 +159,40 @@ def test_what_cannot_be_sized_is_refused_with_its_reason() -> None:
         headrace(workload_of({"tasks": {"a": {"cpu": 1}}, "cluster": {"nodes": {"n": {}}}}))
     with pytest.raises(InvalidInput, match="no spout emits"):
         headrace(workload_of(chain([10], rate=0)))
+
+
+def test_few_tasks_carry_a_rate_that_is_asked_for() -> None:
+    # 30 points per tuple/s on b2: 8 tuples/s need 240 points, three threads; b1 needs one.
+    content = chain([10, 300], nodes=4)
+    sized = headrace(workload_of(content), rate=8)
+    assert sized.tasks == {"source": 1, "b1": 1, "b2": 3}
+    assert sized.rate == 8
+    assert sized.bound == pytest.approx(400 / 31, rel=1e-4)
+    feasible_at_its_rate(content, sized)
+
+
+def test_more_and_smaller_tasks_are_taken_where_the_fewest_do_not_fit() -> None:
+    # 66 points of each of three bolts on two nodes: whole tasks do not fit, halves do (3 x 33 on each node).
+    sized = headrace(workload_of(chain([66, 66, 66], nodes=2)), rate=10)
+    assert sum(sized.tasks[f"b{i}"] for i in (1, 2, 3)) > 3
+    assert sized.rate >= 10
+
+
+def test_a_rate_on_one_machine_per_task_takes_the_fewest_nodes() -> None:
+    content = chain([10, 20], nodes=9) | {"machine_per_task": True}
+    sized = headrace(workload_of(content), rate=90)
+    assert sized.tasks == {"source": 1, "b1": 1, "b2": 2}
+    assert sized.rate == pytest.approx(100)
+    assert sized.bound is not None
+    assert sized.bound >= 200 * (1 - 1e-9)
+
+
+def test_a_rate_beyond_the_cluster_is_refused_with_the_largest_that_works() -> None:
+    content = chain([10], nodes=2)
+    with pytest.raises(Infeasible, match=r"does not carry 500 tuples/s; the largest rate found that works is 200") as refused:
+        planner.size(workload_of(content), rate=500)
+    assert refused.value.available is not None
+    assert planner.size(workload_of(content), rate=refused.value.available).report is not None
+    for rate in (0.0, -1.0):
+        with pytest.raises(InvalidInput, match="it must be above 0"):
+            planner.size(workload_of(content), rate=rate)

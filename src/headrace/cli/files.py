@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from headrace.cli.shared import FILES, JSON, OUT, dumps, emit, main, read, save, split
+from headrace.cli.shared import FILES, JSON, OUT, dumps, emit, main, read, save, split, text_for
 from headrace.errors import InvalidInput
 
 
@@ -89,6 +89,76 @@ def production(file: str, out: str | None) -> None:
     from headrace.model.production import production as read_production
 
     emit(read_production(file), out)
+
+
+@import_.command(name="spark-log")
+@click.argument("path", type=click.Path())
+@click.option("--app", metavar="ID", help="Which application, where the folder holds several.")
+@OUT
+@JSON
+def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> None:
+    """A Spark application's event log: stages as components, executors as nodes, and a diagnosis.
+
+    PATH is a log file, a folder eventlog_v2_*, or a folder of many (a history server's): then the applications are listed.
+    """
+    from headrace.observe.spark_log import find_logs, listed
+    from headrace.observe.spark_log import spark_log as read_log
+    from headrace.spark import session
+
+    spark = session(app="headrace import")
+    logs = find_logs(spark, path)
+    if app is None and len(logs) > 1:
+        found = listed(spark, logs)
+        if as_json:
+            click.echo(dumps({"format": "headrace/1", "applications": found}))
+            return
+        for row in found:
+            state = ", in progress" if row["in_progress"] else ""
+            click.echo(f"{row['id']}  {row['name'] or '(no name in its log)'}  ({row['bytes']:,} bytes{state})")
+        click.echo(f"{len(found)} applications; choose one with --app ID", err=True)
+        return
+    result = read_log(spark, path, app)
+    if out is not None:
+        save(out, text_for(out, result.document))
+    if as_json:
+        facts = {"id": result.application.id, "name": result.application.name, "spark": result.application.version}
+        diagnosis = [finding.to_json() for finding in result.diagnosis]
+        answer = {"application": facts, "diagnosis": diagnosis, "notes": list(result.notes), "document": result.document}
+        click.echo(dumps({"format": "headrace/1", **answer}))
+        return
+    if out is None:
+        emit(result.document, None)
+    for finding in result.diagnosis:
+        click.echo(f"{finding.kind}: {finding.where}: {finding.message}", err=out is None)
+    for note in result.notes:
+        click.echo(f"note: {note}", err=out is None)
+    if out is not None:
+        click.echo(f"wrote {out}; next: headrace place {out}")
+
+
+@import_.command()
+@click.argument("source", metavar="URL_OR_FILE")
+@click.option("--topology", metavar="ID", help="Which topology, by id or name, where several run.")
+@click.option(
+    "--window",
+    default="600",
+    show_default=True,
+    help="Seconds the rates are of, as Storm keeps them: 600, 10800, 86400, :all-time.",
+)
+@OUT
+@JSON
+def storm(source: str, topology: str | None, window: str, out: str | None, as_json: bool) -> None:
+    """A topology that runs on Storm: from its UI (http://host:8080), or from saved answers of its REST API."""
+    from headrace.observe.storm import storm as read_storm
+
+    document, notes = read_storm(source, topology, window=window)
+    if out is not None or not as_json:
+        emit(document, out)
+    if as_json:
+        click.echo(dumps({"format": "headrace/1", "notes": notes, "document": document}))
+        return
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
 
 
 @main.command()

@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.shared import FILES, JSON, OBJECTIVE, OUT, dumps, finish, main, parsed, progress, read, save, searching
+from headrace.cli.shared import (
+    FILES,
+    JSON,
+    OBJECTIVE,
+    OUT,
+    answered,
+    costly_of,
+    dumps,
+    explained,
+    finish,
+    main,
+    parsed,
+    progress,
+    read,
+    save,
+    searching,
+    what_if,
+)
+from headrace.errors import HeadraceError
 from headrace.place import SCHEDULERS
 
 if TYPE_CHECKING:
+    from headrace.model.read import Inputs
+    from headrace.model.what_if import WhatIf
     from headrace.planner import Planned
 
 
@@ -22,55 +42,56 @@ if TYPE_CHECKING:
     "--move-cost", type=click.FloatRange(min=0), help="With a current plan: tuples/s that moving one megabyte of state must gain."
 )
 @click.option("--compact", is_flag=True, help="Write runs of tasks instead of single tasks.")
+@what_if
 @JSON
 @OUT
 def place(
     files: tuple[str, ...], by: str | None, options: tuple[str, ...], objective: str, seed: int, steps: int | None, seconds: float | None,
-    move_cost: float | None,
-    compact: bool, as_json: bool, out: str | None,
+    move_cost: float | None, what_if: WhatIf, compact: bool, as_json: bool, out: str | None,
 ) -> None:  # fmt: skip
     """Decide which task runs in which worker on which node."""
     from headrace import planner
     from headrace.model.build import build
 
-    inputs = read(files)
-    result = planner.place(
-        build(inputs),
-        by or planner.DEFAULT,
-        objective=objective,
-        options=parsed(options),
-        seed=seed,
-        steps=steps,
-        seconds=seconds,
-        move_cost=move_cost,
-    )
-    finish([result], inputs, as_json, out, compact, f"headrace place {' '.join(files)} --by {result.scheduler}")
+    by = by or planner.DEFAULT
+
+    def planned(inputs: Inputs, _: float) -> list[Planned]:
+        return [
+            planner.place(
+                build(inputs), by, objective=objective, options=parsed(options), seed=seed, steps=steps, seconds=seconds, move_cost=move_cost
+            )
+        ]  # fmt: skip
+
+    finish(answered(files, what_if, planned), as_json, out, compact, f"headrace place {' '.join(files)} --by {by}")
 
 
 @main.command()
 @FILES
 @OBJECTIVE
+@what_if
 @JSON
 @OUT
-def judge(files: tuple[str, ...], objective: str, as_json: bool, out: str | None) -> None:
+def judge(files: tuple[str, ...], objective: str, what_if: WhatIf, as_json: bool, out: str | None) -> None:
     """Judge the plan that one of the files holds."""
     from headrace import planner
     from headrace.model.build import build
 
-    inputs = read(files)
-    result = planner.judged(build(inputs), objective=objective, scheduler=inputs.document.scheduler or "given")
-    finish([result], inputs, as_json, out, False, f"headrace judge {' '.join(files)}")
+    def planned(inputs: Inputs, _: float) -> list[Planned]:
+        return [planner.judged(build(inputs), objective=objective, scheduler=inputs.document.scheduler or "given")]
+
+    finish(answered(files, what_if, planned), as_json, out, False, f"headrace judge {' '.join(files)}")
 
 
 @main.command()
 @FILES
 @click.option("--by", type=click.Choice(list(SCHEDULERS)), multiple=True, help="Schedulers to compare; absent: all.")
 @searching
+@what_if
 @JSON
 @OUT
 def compare(
     files: tuple[str, ...], by: tuple[str, ...], options: tuple[str, ...], objective: str, seed: int, steps: int | None, seconds: float | None,
-    as_json: bool, out: str | None,
+    what_if: WhatIf, as_json: bool, out: str | None,
 ) -> None:  # fmt: skip
     """The same problem through many schedulers, in one table."""
     from headrace import planner
@@ -78,10 +99,12 @@ def compare(
 
     if options or steps is not None:
         raise click.UsageError("compare takes options from the file's `options`, and steps from the problem's size")
-    inputs = read(files)
-    problem = build(inputs)
-    results = progress(planner.compare(problem, by, objective=objective, seed=seed, seconds=seconds), len(by) or len(SCHEDULERS))
-    finish(results, inputs, as_json, out, False, f"headrace compare {' '.join(files)}")
+
+    def planned(inputs: Inputs, _: float) -> list[Planned]:
+        found = planner.compare(build(inputs), by, objective=objective, seed=seed, seconds=seconds)
+        return progress(found, len(by) or len(SCHEDULERS))
+
+    finish(answered(files, what_if, planned), as_json, out, False, f"headrace compare {' '.join(files)}")
 
 
 @main.command()
@@ -89,40 +112,35 @@ def compare(
 @click.option("--task", help="Why is this task where it is? Absent: the plan as a whole.")
 @click.option("--by", type=click.Choice(list(SCHEDULERS)), help="Scheduler, where no file holds a plan.")
 @OBJECTIVE
+@what_if
 @JSON
-def explain(files: tuple[str, ...], task: str | None, by: str | None, objective: str, as_json: bool) -> None:
+def explain(files: tuple[str, ...], task: str | None, by: str | None, objective: str, what_if: WhatIf, as_json: bool) -> None:
     """Why is this task here; what would it take to fit?"""
     from headrace import planner, terminal
-    from headrace.judge.explain import costly_streams, explain_task
     from headrace.judge.shortage import shortage
     from headrace.model.build import build
 
-    problem = build(read(files))
-    missing = shortage(problem)
-    if missing is not None and len(problem.topologies) == 1:
-        raise missing
-    given = problem.current is not None and by is None
-    result = (
-        planner.judged(problem, objective=objective)
-        if given
-        else planner.place(problem, by or planner.DEFAULT, objective=objective)
-    )
-    assert result.assignment is not None
-    if task is not None:
-        why = explain_task(problem, result.assignment, task)
-        click.echo(dumps({"format": "headrace/1", "explanation": why.to_json()})) if as_json else terminal.show(
-            terminal.explanation(why)
-        )
-        return
-    streams = costly_streams(problem, result.assignment)
+    def planned(inputs: Inputs, _: float) -> list[Planned]:
+        problem = build(inputs)
+        missing = shortage(problem)
+        if missing is not None and len(problem.topologies) == 1:
+            raise missing
+        if problem.current is not None and by is None:
+            return [planner.judged(problem, objective=objective)]
+        return [planner.place(problem, by or planner.DEFAULT, objective=objective)]
+
+    answer = answered(files, what_if, planned)
     if as_json:
-        rows = [
-            {"from": s.source, "to": s.target, "stream": s.stream, "tuples_per_s": s.tuples_per_s, "crossing": s.crossing}
-            for s in streams
-        ]
-        click.echo(dumps({"format": "headrace/1", "explanation": {"headline": terminal.headline(result), "streams": rows}}))
-    else:
-        terminal.show(terminal.planned(result), terminal.costly(streams))
+        content = answer.beside({"format": "headrace/1", "explanation": explained(answer.results[0], task)})
+        if answer.before is not None and not isinstance(answer.before, HeadraceError):
+            content["without_what_if"] = {"explanation": explained(answer.before[0], task)}
+        click.echo(dumps(content))
+        return
+    terminal.show(*terminal.explained(answer.results[0], task))
+    if answer.before is not None:
+        terminal.show(terminal.what_if(answer.before, answer.results, what_if.words()))
+        if task is not None and not isinstance(answer.before, HeadraceError):
+            terminal.show("Without it:", *terminal.explained(answer.before[0], task))
 
 
 @main.command()
@@ -152,11 +170,3 @@ def demo(out: str, as_json: bool) -> None:
     if winner is not None and winner.assignment is not None:
         terminal.show(terminal.planned(winner), terminal.costly(costly_of(winner)))
     click.echo(f"\nThe report to look at: {Path(out).resolve().as_uri()}")
-
-
-def costly_of(result: Planned) -> Any:
-    """Where a plan's traffic between nodes comes from."""
-    from headrace.judge.explain import costly_streams
-
-    assert result.assignment is not None
-    return costly_streams(result.problem, result.assignment)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +16,10 @@ import headrace
 from headrace.errors import HeadraceError, InvalidInput
 
 if TYPE_CHECKING:
+    from headrace.judge.explain import Costly
     from headrace.model.read import Inputs
-    from headrace.planner import Planned
+    from headrace.model.what_if import WhatIf
+    from headrace.planner import Planned, TradeOff
 
 OBJECTIVES = ("traffic", "rate", "batch", "nodes", "balance")
 Command = Callable[..., Any]
@@ -69,6 +73,66 @@ def searching(command: Command) -> Command:
     return command
 
 
+def what_if(command: Command) -> Command:
+    """The options that try a change; the command gets them as one `what_if`."""
+
+    @functools.wraps(command)
+    def wrapped(
+        *, settings: tuple[str, ...], rate_factor: float | None, without: tuple[str, ...], added: tuple[str, ...],
+        prices: tuple[str, ...], **rest: Any,
+    ) -> Any:  # fmt: skip
+        from headrace.model.what_if import WhatIf
+
+        tried = WhatIf(tuple(split(settings)), rate_factor, without, tuple(split(added)), tuple(split(prices)))
+        return command(what_if=tried, **rest)
+
+    for option in (
+        click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="What if a value were another? Repeatable."),
+        click.option("--price", "prices", multiple=True, metavar="TYPE=P", help="What if a machine type cost this? Repeatable."),
+        click.option("--add", "added", multiple=True, metavar="TYPE=N", help="What if there were more machines? Repeatable."),
+        click.option("--without", multiple=True, metavar="NODE", help="What if a node, or a range, were gone? Repeatable."),
+        click.option("--rate-factor", type=float, metavar="X", help="What if all spouts emitted X times as much?"),
+    ):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What a command found, and where a change was tried, what it finds without it."""
+
+    results: list[Planned]
+    inputs: Inputs  # with the change
+    what_if: WhatIf
+    before: list[Planned] | HeadraceError | None  # None: no change was tried
+
+    def to_json(self, compact: bool = False) -> dict[str, Any]:
+        """The contract's object; a change and the answer without it stand beside."""
+        return self.beside(answer_json(self.results, compact), compact)
+
+    def beside(self, content: dict[str, Any], compact: bool = False) -> dict[str, Any]:
+        """The content with the change that was tried, and the answer without it."""
+        if self.before is None:
+            return content
+        before = {"error": self.before.fields()} if isinstance(self.before, HeadraceError) else answer_json(self.before, compact)
+        return content | {"what_if": self.what_if.words(), "without_what_if": before}
+
+
+def answered(files: tuple[str, ...], tried: WhatIf, planned: Callable[[Inputs, float], list[Planned]]) -> Answer:
+    """Plan what the files say; where a change is tried, with and without it. `planned` also gets the factor of the load that was asked about."""
+    from headrace.model.what_if import changed
+
+    inputs = read(files)
+    if not tried:
+        return Answer(planned(inputs, 1.0), inputs, tried, None)
+    other = changed(inputs, tried)
+    try:
+        before: list[Planned] | HeadraceError = planned(inputs, 1.0)
+    except HeadraceError as error:  # a change may be what makes a plan possible
+        before = error
+    return Answer(planned(other, tried.rate_factor or 1.0), other, tried, before)
+
+
 def read(files: tuple[str, ...]) -> Inputs:
     """Read and merge files."""
     from headrace.model.read import read as read_files
@@ -104,31 +168,38 @@ def progress(results: Any, total: int) -> list[Planned]:
     return collected
 
 
-def finish(results: list[Planned], inputs: Inputs, as_json: bool, out: str | None, compact: bool, command: str) -> None:
-    """Print what was planned, and write it where asked."""
-    first = results[0]
+def finish(
+    answer: Answer, as_json: bool, out: str | None, compact: bool, command: str,
+    *, more: dict[str, Any] | None = None, curve: TradeOff | None = None,
+) -> None:  # fmt: skip
+    """Print what was planned, and write it where asked; `more` stands beside the contract's fields, the curve in the page."""
+    results, first = answer.results, answer.results[0]
     if out is not None:
         if Path(out).suffix == ".html":
             from headrace.page import page
 
-            save(out, page(results, title=", ".join(first.problem.topologies[:3]), command=command))
+            title = ", ".join(first.problem.topologies[:3])
+            save(out, page(results, title=title, command=" ".join([command, *answer.what_if.words()]), curve=curve))
+        elif len(results) == 1:
+            save(out, text_for(out, first.to_json(compact=compact, document=answer.inputs.document)))
         else:
-            content = (
-                first.to_json(compact=compact, document=inputs.document) if len(results) == 1 else results_json(results, compact)
-            )
-            save(out, text_for(out, content))
+            save(out, text_for(out, answer_json(results, compact)))
     if as_json:
-        click.echo(dumps(first.to_json(compact=compact) if len(results) == 1 else results_json(results, compact)))
+        click.echo(dumps(answer.to_json(compact) | (more or {})))
     else:
         from headrace import terminal
 
         terminal.show(terminal.planned(first) if len(results) == 1 else terminal.comparison(results))
+        if answer.before is not None:
+            terminal.show(terminal.what_if(answer.before, results, answer.what_if.words()))
         if out is not None:
             click.echo(f"wrote {out}")
 
 
-def results_json(results: list[Planned], compact: bool) -> dict[str, Any]:
-    """Many results as one object."""
+def answer_json(results: list[Planned], compact: bool) -> dict[str, Any]:
+    """One result as it is, many as one object."""
+    if len(results) == 1:
+        return results[0].to_json(compact=compact)
     return {"format": "headrace/1", "results": [r.to_json(compact=compact) for r in results]}
 
 
@@ -164,3 +235,26 @@ def save(file: str, text: str) -> None:
         half.replace(path)
     except OSError as error:
         raise InvalidInput(f"{file}: cannot be written: {error.strerror}") from None
+
+
+def explained(result: Planned, task: str | None = None) -> dict[str, Any]:
+    """Why a plan, or one of its tasks, is as it is."""
+    from headrace import terminal
+    from headrace.judge.explain import explain_task
+
+    assert result.assignment is not None
+    if task is not None:
+        return explain_task(result.problem, result.assignment, task).to_json()
+    rows = [
+        {"from": s.source, "to": s.target, "stream": s.stream, "tuples_per_s": s.tuples_per_s, "crossing": s.crossing}
+        for s in costly_of(result)
+    ]
+    return {"headline": terminal.headline(result), "streams": rows}
+
+
+def costly_of(result: Planned) -> list[Costly]:
+    """Where a plan's traffic between nodes comes from."""
+    from headrace.judge.explain import costly_streams
+
+    assert result.assignment is not None
+    return costly_streams(result.problem, result.assignment)

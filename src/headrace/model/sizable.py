@@ -15,10 +15,10 @@ import numpy as np
 from headrace.errors import Infeasible, InvalidInput, Unsupported
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.components import Named, components_of
-from headrace.model.document import Component, Cost, Document
+from headrace.model.document import Component, Cost
 from headrace.model.problem import CPU, Problem
 from headrace.model.streams import Flowing
-from headrace.model.workload import Workload
+from headrace.model.workload import Workload, with_components
 
 THREAD = 100.0  # points: a task is one thread, so sizing never plans more for one
 UNLIMITED = 10**9  # tasks
@@ -144,7 +144,7 @@ def sizable(workload: Workload, *, catalog: bool) -> Workload:
         if per_tuple_ms is not None:
             profile[c.name] = {"*": Cost(cpu_ms=per_tuple_ms)}
             known[c.name] = c.spec.model_copy(update={"cpu": None})
-    update: dict[str, Any] = {"profile": profile or None, **_with_components(document, known), "plan": None}
+    update: dict[str, Any] = {"profile": profile or None, **with_components(document, known), "plan": None}
     if catalog:
         update |= {"catalog": _usable(workload, profile), "cluster": None, "inventory": None}
     return Workload(replace(workload.inputs, document=document.model_copy(update=update)))
@@ -157,18 +157,6 @@ def _per_tuple_ms(workload: Workload) -> list[float | None]:
     return [
         float(c.spec.cpu * c.spec.tasks * 10 / r) if c.spec.cpu and r > 0 else None for c, r in zip(components, rate, strict=True)
     ]
-
-
-def _with_components(document: Document, known: dict[str, Component]) -> dict[str, Any]:
-    """The topologies with these components in place of their own."""
-    if document.topology is not None:
-        components = {name: known.get(name, spec) for name, spec in document.topology.components.items()}
-        return {"topology": document.topology.model_copy(update={"components": components})}
-    changed = [
-        t.model_copy(update={"components": {n: known.get(f"{t.name}/{n}", spec) for n, spec in t.components.items()}})
-        for t in document.topologies or ()
-    ]
-    return {"topologies": tuple(changed) or None}
 
 
 def left_out(workload: Workload) -> tuple[str, ...]:

@@ -5,10 +5,12 @@ Rates here are absolute: tuples/s summed over the spouts, in the ratio of their 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headrace.model.problem import Assignment, Problem
+from headrace.model.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,6 +24,7 @@ class Sized:
     bound: float | None = None  # no counts and no placement on this cluster sustain more
     bound_kind: str = ""
     notes: tuple[str, ...] = ()
+    workload: Workload = field(kw_only=True)  # as it was planned: every component with a cost per tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Provisioned:
     components: Mapping[str, Rented] = field(default_factory=dict[str, Rented])  # only where every component has one type
     steps: int = 0  # improvements made by algorithms that count them
     notes: tuple[str, ...] = ()
+    workload: Workload = field(kw_only=True)  # as it was planned: every component with a cost per tuple
 
     @property
     def gap(self) -> float | None:
@@ -57,3 +61,23 @@ class Provisioned:
         value = self.cost if self.bound_of == "cost" else self.rate
         largest = max(abs(value), abs(self.bound))
         return abs(value - self.bound) / largest if largest else 0.0
+
+
+def rounded_up(value: float) -> float:
+    """The next number above with six digits: short to read in a refusal, and still enough."""
+    return _rounded(value, up=True)
+
+
+def rounded_down(value: float) -> float:
+    """The next number below with six digits."""
+    return _rounded(value, up=False)
+
+
+def _rounded(value: float, *, up: bool) -> float:
+    if value <= 0 or not math.isfinite(value):
+        return value
+    step = 10.0 ** (math.floor(math.log10(value)) - 5)
+    whole = value / step
+    near = round(whole)
+    number = near if abs(whole - near) < 1e-6 else math.ceil(whole) if up else math.floor(whole)
+    return float(f"{number * step:.6g}")

@@ -14,6 +14,8 @@ from headrace.model.flow import Amplifies, Flow, cyclic, rates
 from headrace.model.problem import Pairs, Stream
 from headrace.model.read import Inputs, nearest
 
+MOST_TASKS = 10_000_000  # of a component; a task with a higher number is a mistake, and will be named as one
+
 
 @dataclass(frozen=True, slots=True)
 class Flowing:
@@ -30,8 +32,8 @@ class Flowing:
         tasks = np.array([c.spec.tasks for c in components], dtype=np.int64)
         streams = _streams(inputs, topologies, components, index)
         gain = [_gain(topologies[components[s.source].topology], components[s.source], streams, s) for s in streams]
-        streams, gain, measured = _measured_streams(inputs, components, index, streams, gain, notes)
-        stated = np.array([c.measured_tasks or c.spec.tasks for c in components], dtype=np.int64)
+        stated = _measured_tasks(inputs, components, index)
+        streams, gain, measured = _measured_streams(inputs, components, index, stated, streams, gain, notes)
         pairs = _pairs(inputs, components, index, stated)
         streams, measured, covered = _covered(streams, measured, pairs, stated)
         if len(pairs) and (tasks != stated).any():
@@ -118,10 +120,32 @@ def _spout_rates(inputs: Inputs, components: Sequence[Named], notes: list[str]) 
     return rate
 
 
+def _measured_tasks(inputs: Inputs, components: Sequence[Named], index: Mapping[str, int]) -> Ints:
+    """The number of tasks each component had when its tasks were measured.
+
+    A stream whose rate and shares were both measured tells how many tasks received it; if it comes from a spout, which receives
+    nothing, the pairs beside it tell how many sent it. Anything else that names tasks speaks of those the file has.
+    """
+    tasks = np.array([c.measured_tasks or c.spec.tasks for c in components], dtype=np.int64)
+    measured = [e for e in inputs.document.streams or () if e.tuples_per_s is not None and e.shares]
+    received = {e.target: len(e.shares or ()) for e in measured}
+    spouts = {c.name for c in components if c.spec.spout}
+    sent = dict.fromkeys({e.source for e in measured} & spouts, 0)
+    for row in inputs.document.traffic or () if sent else ():
+        component, _, number = row[0].rpartition(".")
+        if component in sent and number.isdecimal():
+            sent[component] = max(sent[component], int(number))
+    for name, count in (*received.items(), *sent.items()):
+        if name in index and 0 < count <= MOST_TASKS:
+            tasks[index[name]] = count
+    return tasks
+
+
 def _measured_streams(
     inputs: Inputs,
     components: Sequence[Named],
     index: Mapping[str, int],
+    stated: Ints,
     streams: list[Stream],
     gain: list[float],
     notes: list[str],
@@ -149,7 +173,7 @@ def _measured_streams(
                 notes.append(f"{label}: rate derived -> {entry.tuples_per_s:g} tuples/s")
                 measured[s] = entry.tuples_per_s
             if entry.shares is not None and stream.grouping != "all":
-                if len(entry.shares) == components[stream.target].measured_tasks:
+                if len(entry.shares) == stated[stream.target] != q:
                     notes.append(f"{label}: shares left out, since they are of {len(entry.shares)} tasks and {q} are planned")
                 elif len(entry.shares) != q:
                     raise inputs.invalid(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from headrace.model.build import build
 from headrace.model.components import Named, components_of
-from headrace.model.document import Cluster, Cost, MachineType, Node
+from headrace.model.document import Cluster, Component, Cost, Document, MachineType, MeasuredStream, Node
 from headrace.model.problem import Problem
 from headrace.model.read import Inputs
+from headrace.model.streams import Flowing
+from headrace.model.what_if import faster
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,7 @@ class Workload:
 
         Nodes are called after their type: vt1-1, vt1-2, ..
         """
-        inputs = self.inputs
-        if machines is not None:
-            nodes = {f"{kind}-{i}": self._node(kind) for kind, count in machines.items() for i in range(1, count + 1)}
-            inputs = replace(inputs, document=inputs.document.model_copy(update={"cluster": Cluster(nodes=nodes)}))
-        return build(inputs, tasks=tasks)
+        return build(self.with_machines(machines), tasks=tasks)
 
     def _node(self, kind: str) -> Node:
         facts = self.catalog[kind].model_dump(exclude={"price", "available"})
@@ -38,6 +37,13 @@ class Workload:
     def components(self) -> tuple[Named, ...]:
         """The components of all topologies, with their starting counts."""
         return tuple(components_of(self.inputs, {})[1])
+
+    @cached_property
+    def spout_rate(self) -> float:
+        """Tuples/s of all spouts together, as the files have them."""
+        topologies, components = components_of(self.inputs, {})
+        rate = Flowing.of(self.inputs, topologies, components, []).rate
+        return float(sum(r for r, c in zip(rate.tolist(), components, strict=True) if c.spec.spout))
 
     @property
     def catalog(self) -> Mapping[str, MachineType]:
@@ -53,3 +59,68 @@ class Workload:
         """The profile entry of a component on a machine type; None where there is none."""
         costs = (self.inputs.document.profile or {}).get(component, {})
         return costs.get(kind) or costs.get("*")
+
+    def decided(self, problem: Problem, machines: Mapping[str, int] | None = None) -> Document:
+        """The document of a plan, which stands alone: its counts, its machines as the cluster, and rates as the plan was made for.
+
+        What was measured task by task speaks of other counts; it is kept as totals per stream.
+        """
+        tasks = {name: int(n) for name, n in zip(problem.components, problem.tasks, strict=True)}
+        same = {c.name for c in self.components if tasks[c.name] == c.spec.tasks}
+        factor = float(problem.rate[problem.spout].sum()) / self.spout_rate if self.spout_rate > 0 else 1.0
+        document = faster(self.with_machines(machines).document, factor)
+        update: dict[str, Any] = with_components(
+            document, {c.name: c.spec.model_copy(update={"tasks": tasks[c.name]}) for c in _named(self.inputs, document)}
+        )
+        if document.traffic is not None:
+            kept = tuple(row for row in document.traffic if {_owner(row[0]), _owner(row[1])} <= same)
+            update["traffic"] = kept or None
+            if len(kept) < len(document.traffic):
+                update["streams"] = _totals(problem)
+        elif document.streams is not None:
+            update["streams"] = tuple(
+                s if s.target in same or s.shares is None else s.model_copy(update={"shares": None}) for s in document.streams
+            )
+        return document.model_copy(update=update)
+
+    def with_machines(self, machines: Mapping[str, int] | None) -> Inputs:
+        """The files with a cluster of so many machines of the catalog's types; as they are where there are none."""
+        if machines is None:
+            return self.inputs
+        nodes = {f"{kind}-{i}": self._node(kind) for kind, count in machines.items() for i in range(1, count + 1)}
+        return replace(self.inputs, document=self.inputs.document.model_copy(update={"cluster": Cluster(nodes=nodes)}))
+
+
+def with_components(document: Document, known: Mapping[str, Component]) -> dict[str, Any]:
+    """The topologies with these components in place of their own, as an update of the document."""
+    if document.topology is not None:
+        components = {name: known.get(name, spec) for name, spec in document.topology.components.items()}
+        return {"topology": document.topology.model_copy(update={"components": components})}
+    changed = [
+        t.model_copy(update={"components": {n: known.get(f"{t.name}/{n}", spec) for n, spec in t.components.items()}})
+        for t in document.topologies or ()
+    ]
+    return {"topologies": tuple(changed) or None}
+
+
+def _named(inputs: Inputs, document: Document) -> list[Named]:
+    return components_of(replace(inputs, document=document), {})[1]
+
+
+def _owner(task: str) -> str:
+    return task.rpartition(".")[0]
+
+
+def _totals(problem: Problem) -> tuple[MeasuredStream, ...]:
+    """What flows between components, as if it had been measured."""
+    rows = [
+        {
+            "from": problem.components[s.source],
+            "to": problem.components[s.target],
+            "stream": s.name,
+            "tuples_per_s": s.tuples_per_s,
+            **({"bytes": s.bytes} if s.bytes == s.bytes else {}),
+        }
+        for s in problem.streams
+    ]
+    return tuple(MeasuredStream.model_validate(row) for row in rows)

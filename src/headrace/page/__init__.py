@@ -13,18 +13,19 @@ from headrace.page.markup import Html, element
 from headrace.page.placement import placement
 from headrace.page.sheet import sheet
 from headrace.page.topology import topology
+from headrace.page.trade_off import trade_off
 from headrace.page.view import View
-from headrace.planner import Planned
+from headrace.planner import Planned, TradeOff
 
 # In reading order. A section that has nothing to say gives nothing.
-SECTIONS: tuple[Callable[[View], Html], ...] = (headline, topology, placement, comparison, explanation)
+SECTIONS: tuple[Callable[[View], Html], ...] = (headline, topology, placement, comparison, trade_off, explanation)
 
 
-def page(results: Sequence[Planned], *, title: str, command: str | None = None) -> str:
+def page(results: Sequence[Planned], *, title: str, command: str | None = None, curve: TradeOff | None = None) -> str:
     """One HTML document about plans of one problem; the same results give the same bytes."""
     if not results:
         raise InvalidInput("no result to show: a page needs at least one plan or refusal")
-    view = View.of(results, title, command)
+    view = View.of(results, title, command, curve)
     return sheet(title, *(section(view) for section in SECTIONS), _footer(view))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from headrace.judge.report import Report
 from headrace.page.markup import Html, element
 from headrace.page.view import View, state, why
-from headrace.page.words import NONE, duration, factor, number, percent
+from headrace.page.words import NONE, duration, factor, number, percent, sustained
 from headrace.planner import Planned
 
 Figure = Callable[[Planned, Report], float | None]
@@ -33,7 +33,11 @@ COLUMNS: tuple[tuple[str, str, Callable[[Planned, Report], str]], ...] = (
     ),
     ("nodes", "nodes used", lambda _, report: number(report.nodes_used)),
     ("workers", "worker processes used", lambda _, report: number(report.workers_used)),
-    ("max rate", "times the given rates before a node is full", lambda _, report: factor(report.max_rate)),
+    (
+        "max rate",
+        "before a node is full: times the given rates, or in tuples/s",
+        lambda result, report: sustained(report.max_rate, result.absolute),
+    ),
     (
         "batch",
         "time of a micro-batch",

@@ -10,7 +10,7 @@ from headrace.judge.report import Report
 from headrace.model.problem import Problem
 from headrace.page.markup import Html, element, joined
 from headrace.page.view import Flow, View, flows, state
-from headrace.page.words import counted, factor, number, percent
+from headrace.page.words import counted, number, percent, sustained
 from headrace.planner import Planned
 
 MOST_STREAMS = 5
@@ -40,7 +40,7 @@ def _bottleneck(shown: Planned) -> Html:
             facts.append(f"network: {number(row['out_mbps'])} out and {number(row['in_mbps'])} in of {number(bandwidth)} Mbit/s")
         facts.append(f"runs {_tenants(problem, shown, node)}")
     full = (
-        f" At {factor(report.max_rate)} the given rates it is full."
+        f" At {sustained(report.max_rate, shown.absolute)}{'' if shown.absolute else ' the given rates'} it is full."
         if report.max_rate is not None and shown.objective != "batch"
         else ""
     )

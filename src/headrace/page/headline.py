@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.judge.report import Report
 from headrace.page.markup import Html, element, joined
 from headrace.page.view import View, why
-from headrace.page.words import FIGURE_NAMES, counted, factor, number, percent
+from headrace.page.words import FIGURE_NAMES, counted, factor, number, percent, short, sustained
 from headrace.planner import Planned
 
 MOST_REASONS = 5
@@ -33,7 +33,7 @@ def _verdict(best: Planned, report: Report) -> Html:
     nodes = len(best.problem.nodes)
     inside = 1 - report.inter_node_traffic / report.total_traffic if report.total_traffic else None
     traffic = "has no traffic to carry" if inside is None else f"keeps {percent(inside)} of the traffic inside nodes"
-    rate = "nothing limits its rate" if report.max_rate is None else f"it sustains {factor(report.max_rate)} the given rates"
+    rate = "nothing limits its rate" if report.max_rate is None else _rate(best, report.max_rate)
     limit = f"; bottleneck {report.bottleneck}" if report.bottleneck else ""
     value, meaning = distance(report)
     return joined(
@@ -48,12 +48,36 @@ def _verdict(best: Planned, report: Report) -> Html:
                 "dl",
                 _tile("–" if inside is None else percent(inside), "of the traffic stays inside nodes"),
                 _tile(f"{number(report.nodes_used)} of {number(nodes)}", f"nodes used, {counted(report.workers_used, 'worker')}"),
-                _tile("no limit" if report.max_rate is None else factor(report.max_rate), "the given rates, sustained"),
+                _tile(
+                    "no limit"
+                    if report.max_rate is None
+                    else short(report.max_rate)
+                    if best.absolute
+                    else factor(report.max_rate),
+                    "tuples/s over all spouts, sustained" if best.absolute else "the given rates, sustained",
+                ),
+                *([] if report.cost is None else [_tile(number(report.cost), "cost per time unit")]),
                 _tile(value, f"distance to the best possible {FIGURE_NAMES[report.bound.of]}"),
                 class_="tiles",
             ),
+            _chosen(best),
         ]
     )
+
+
+def _rate(best: Planned, rate: float) -> str:
+    return f"it sustains {sustained(rate, best.absolute)}" + ("" if best.absolute else " the given rates")
+
+
+def _chosen(best: Planned) -> Html:
+    """The counts and machines, where they were to be chosen."""
+    if not best.absolute:
+        return Html()
+    problem = best.problem
+    tasks = ", ".join(f"{name} {number(int(n))}" for name, n in zip(problem.components, problem.tasks, strict=True))
+    machines = ", ".join(f"{number(n)} {kind}" for kind, n in (best.machines or {}).items())
+    rows = [("Tasks", tasks), *([("Machines", machines)] if machines else [])]
+    return element("p", *(joined([element("b", f"{name}: "), f"{words}. "]) for name, words in rows), class_="aside")
 
 
 def distance(report: Report) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from headrace import planner
 from headrace.judge.report import FIGURES
 from headrace.judge.traffic import Workers, stream_crossing
 from headrace.model.problem import UNPLACED, Assignment, Ints, Problem
-from headrace.planner import Planned
+from headrace.planner import Planned, TradeOff
 
 COLOURS = 9  # classes c0 .. c8 of the style sheet
 STATES = ("feasible", "incomplete", "infeasible", "refused")  # of a result, best first
@@ -46,11 +46,12 @@ class View:
     results: tuple[Planned, ...]
     title: str
     command: str | None
+    curve: TradeOff | None = None  # of rate against cost, around the plan
 
     @staticmethod
-    def of(results: Sequence[Planned], title: str, command: str | None) -> View:
+    def of(results: Sequence[Planned], title: str, command: str | None, curve: TradeOff | None = None) -> View:
         """Order the results; among equals the order given stays."""
-        return View(tuple(sorted(results, key=_rank)), title, command)
+        return View(tuple(sorted(results, key=_rank)), title, command, curve)
 
     @property
     def best(self) -> Planned | None:

@@ -14,6 +14,7 @@ FIGURE_NAMES = {
     "batch_seconds": "batch time",
     "nodes_used": "nodes used",
     "balance": "CPU balance",
+    "cost": "cost",
 }  # figure of a report -> what it is called in a sentence
 
 
@@ -52,6 +53,11 @@ def duration(seconds: float) -> str:
 def factor(value: float | None) -> str:
     """A multiple of the given rates."""
     return NONE if value is None else f"{value:.3g}×" if value < 1000 else f"{value:,.0f}×"
+
+
+def sustained(value: float | None, absolute: bool) -> str:
+    """A rate: tuples/s where counts were chosen, else a multiple of the given rates."""
+    return NONE if value is None else f"{number(value)} tuples/s" if absolute else factor(value)
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

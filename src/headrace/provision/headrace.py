@@ -27,17 +27,22 @@ from headrace.provision.one_each import Shop, market_of, rented
 from headrace.provision.optimal import largest_rate
 from headrace.provision.optimal import optimal as one_machine_per_task
 from headrace.provision.wanted import checked, too_fast, too_few_machines, too_little_money, too_little_money_for
+from headrace.solve.cutting_stock import packed
 from headrace.solve.dop import cheapest, fastest
 from headrace.solve.fill import Filled, filled, pools_of
-from headrace.solve.rate_lp import Pools, cheapest_machines, fastest_machines, most_rate
+from headrace.solve.rate_lp import Fluid, Pools, cheapest_machines, fastest_machines, most_rate
 
 MARGIN = 0.002  # the least by which more is asked for after machines could not be filled
 SLACK = 1.002  # machines whose bound is no further above what is wanted are not worth filling
 USUAL = 0.985  # of the bound: what filling usually reaches
+HANDFUL = 8  # machines that a search fills well
+NEAR = 1.01  # of the bound: cost above which a handful is also looked for by patterns
+FEW = 40  # machines up to which single ones are exchanged: with more, patterns leave less to gain than a search costs
 MOST_MISSES = 8  # other machines filled in vain, one after the other, before the search ends
 MOST_MIXED = (
     200  # components x types up to which several types per component are searched; they help only where machines are scarce
 )
+HALVINGS = 4  # between a rate that works and one that cannot
 ENOUGH = 1e-9  # relative: by how much a rate may miss
 LEAST = 1e-3  # of what one machine carries: a rate that works at all
 
@@ -126,6 +131,7 @@ class Offer:
             cost=self.cost(kept),
             rate=thread_rate(problem, assignment),
             notes=(*problem.notes, *self.notes),
+            workload=self.workload,
         )
 
 
@@ -146,20 +152,45 @@ def offer_of(workload: Workload, seed: int, steps: int | None, deadline: Callabl
 def least_cost(offer: Offer, rate: float) -> Provisioned:
     """The cheapest machines found that carry a rate."""
     factor = rate / offer.load.spout_rate
-    best = alone = cheapest_alone(offer, factor)
     fluid = cheapest_machines(offer.pools, offer.price, offer.available, factor)
-    bound = None if fluid is None else fluid.bound
-    if fluid is not None:
-        found = first_that_carries(offer, factor, np.inf if alone is None else alone.cost)
-        if found is not None:
-            found = cheaper(offer, factor, *found)
-            plan = carrying(offer, rate, *found)
-            if plan is not None and (best is None or plan.cost < best.cost * (1 - ENOUGH)):
-                best = plan
-    if best is None:
+    found = machines_for(offer, factor)
+    plan = None if found is None else carrying(offer, rate, *found)
+    # One machine per task: at the least the cheapest machine for each component.
+    least_alone = np.where(offer.load.fits, offer.price, np.inf).min(axis=1).sum()
+    if plan is None or least_alone < plan.cost:
+        alone = cheapest_alone(offer, factor)
+        plan = alone if plan is None or (alone is not None and alone.cost < plan.cost * (1 - ENOUGH)) else plan
+    if plan is None:
         raise too_fast(rate, largest(offer))
-    kind = "machines whole, work divisible"
-    return replace(best, bound=best.cost if bound is None else min(bound, best.cost), bound_of="cost", bound_kind=kind)
+    bound = plan.cost if fluid is None else min(fluid.bound, plan.cost)
+    return replace(plan, bound=bound, bound_of="cost", bound_kind="machines whole, work divisible")
+
+
+def machines_for(offer: Offer, factor: float) -> tuple[Ints, Filled] | None:
+    """Cheap machines that carry a factor, filled: a handful by search, many by patterns; up to some number, single ones are exchanged."""
+    fluid = cheapest_machines(offer.pools, offer.price, offer.available, factor)
+    if fluid is None:
+        return None
+    handful = fluid.machines.sum() <= HANDFUL
+    found = None if handful else by_patterns(offer, fluid)
+    if found is not None and found[0].sum() > FEW:
+        return found
+    found = first_that_carries(offer, factor, np.inf if found is None else offer.cost(found[0])) or found
+    found = None if found is None else cheaper(offer, factor, *found)
+    if handful and (found is None or offer.cost(found[0]) > fluid.bound * NEAR):
+        other = by_patterns(offer, fluid)
+        if other is not None and (found is None or offer.cost(other[0]) < offer.cost(found[0]) * (1 - ENOUGH)):
+            return other
+    return found
+
+
+def by_patterns(offer: Offer, fluid: Fluid) -> tuple[Ints, Filled] | None:
+    """Machines chosen by what they can hold; None where that is not all that limits what runs together."""
+    problem = offer.load.problem
+    if offer.load.copied or len(problem.topologies) > 1 or np.isfinite(problem.worker_heap_mb).any():
+        return None
+    found = packed(offer.pools, fluid, offer.price, offer.available, offer.deadline)
+    return None if found is None else (found[0], Filled(found[1], fluid.factor, fluid.factor))
 
 
 def carrying(offer: Offer, rate: float, machines: Ints, found: Filled) -> Provisioned | None:
@@ -170,7 +201,7 @@ def carrying(offer: Offer, rate: float, machines: Ints, found: Filled) -> Provis
         if plan.rate >= rate * (1 - 1e-6) or offer.ended():
             break
         asked *= min(2.0, rate / max(plan.rate, rate / 2)) * 1.01
-        more = first_that_carries(offer, asked / offer.load.spout_rate, np.inf)
+        more = machines_for(offer, asked / offer.load.spout_rate)
         if more is None:
             return None
         plan = offer.plan(*more)
@@ -319,12 +350,29 @@ def largest(offer: Offer) -> float:
     if np.isfinite(offer.available).all():
         everything = offer.fill(offer.available.astype(np.int64), offer.steps)
         together = 0.0 if everything is None else offer.plan(offer.available.astype(np.int64), everything[1]).rate
+        together = largest_by_patterns(offer, together)
     else:
         together = 0.0
     try:
         return max(together, largest_rate(shop_of_offer(offer), mixed=True))
     except Unsupported:
         return together
+
+
+def largest_by_patterns(offer: Offer, rate: float) -> float:
+    """A rate that machines chosen by patterns carry, if it is above one that is known to work."""
+    reach = _reach(offer, offer.available.astype(np.int64))
+    low, high = rate / offer.load.spout_rate, reach
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        fluid = cheapest_machines(offer.pools, offer.price, offer.available, middle)
+        found = None if fluid is None else by_patterns(offer, fluid)
+        plan = None if found is None else offer.plan(*found)
+        if plan is None or plan.rate < middle * offer.load.spout_rate * (1 - 1e-6):
+            high = middle
+        else:
+            low, rate = middle, min(plan.rate, middle * offer.load.spout_rate)
+    return rate
 
 
 def shop_of_offer(offer: Offer) -> Shop:

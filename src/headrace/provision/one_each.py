@@ -145,4 +145,5 @@ def rented(
         components=components,
         steps=steps,
         notes=(*problem.notes, *shop.notes),
+        workload=shop.workload,
     )

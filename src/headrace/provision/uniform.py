@@ -15,10 +15,10 @@ import numpy as np
 
 from headrace.errors import Infeasible, InvalidInput
 from headrace.model.arrays import Ints
-from headrace.model.sized import Provisioned
+from headrace.model.sized import Provisioned, rounded_up
 from headrace.model.workload import Workload
 from headrace.provision.one_each import Shop, by_power, rented, shop_of
-from headrace.provision.wanted import checked, rounded_up, too_little_money
+from headrace.provision.wanted import checked, too_little_money
 
 
 def uniform(

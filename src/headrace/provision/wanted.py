@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from headrace.errors import Infeasible, InvalidInput
-
-ABOVE = 1e-6  # relative: figures in a refusal are rounded to the side that works
+from headrace.model.sized import rounded_down, rounded_up
 
 
 def checked(budget: float | None, rate: float | None, *, by: str = "", needs_budget: bool = False) -> None:
@@ -65,23 +64,3 @@ def too_few_machines(tasks: int, machines: int) -> Infeasible:
         available=machines,
         fix=f"offer {tasks - machines} more machines in the catalog" if tasks > machines else "offer more of the types that fit",
     )
-
-
-def rounded_up(value: float) -> float:
-    """The next number above with six digits: short to read, and still enough."""
-    return _rounded(value, math.ceil)
-
-
-def rounded_down(value: float) -> float:
-    """The next number below with six digits."""
-    return _rounded(value, math.floor)
-
-
-def _rounded(value: float, side: type[int] | object) -> float:
-    if value <= 0 or not math.isfinite(value):
-        return value
-    step = 10.0 ** (math.floor(math.log10(value)) - 5)
-    whole = value / step
-    near = round(whole)
-    number = near if abs(whole - near) < 1e-6 else (math.ceil(whole) if side is math.ceil else math.floor(whole))
-    return float(f"{number * step:.6g}")

@@ -46,7 +46,7 @@ def ds2(
         if needed > load.most[c]:
             notes.append(f"ds2: {name} needs {needed} tasks for {wanted:g} tuples/s and may have {load.most[c]}")
     problem = workload.problem(tasks)
-    return Sized(tasks, problem, None, load.spout_rate, notes=(*problem.notes, *notes))
+    return Sized(tasks, problem, None, load.spout_rate, notes=(*problem.notes, *notes), workload=workload)
 
 
 def true_rates(load: Load) -> Floats:

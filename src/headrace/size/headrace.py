@@ -20,29 +20,42 @@ from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
 from headrace.place.filled import placed
-from headrace.solve.dop import Market, fastest
-from headrace.solve.fill import Filled, filled, pools_of
+from headrace.size.few_tasks import few_tasks
+from headrace.solve.dop import Market, cheapest, fastest
+from headrace.solve.fill import Filled, filled, fluid_bound, pools_of
 
 ROUNDS = 4  # where rates depend on counts, the load is worked out anew so often
 
 
-def headrace(workload: Workload, *, seed: int = 0, steps: int | None = None, deadline: Callable[[], bool] | None = None) -> Sized:
-    """Counts and places for the largest sustainable rate."""
+def headrace(
+    workload: Workload,
+    *,
+    rate: float | None = None,
+    seed: int = 0,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
+) -> Sized:
+    """Counts and places for the largest sustainable rate; with a rate, few tasks that carry it."""
     workload = sizable(workload, catalog=False)
     load = load_of(workload, catalog=False)
     load.refuse_what_fits_nowhere()
-    found = one_each(load) if workload.machine_per_task else most_filled(load, seed, steps, deadline)
+    if rate is not None and not workload.machine_per_task:
+        few = few_tasks(workload, load, rate, seed=seed, steps=steps, deadline=deadline)
+        if few is not None:
+            return Sized(*few, rate, fluid_bound(load), "fluid", few[1].notes, workload=workload)
+    found = one_each(load, rate) if workload.machine_per_task else most_filled(load, seed, steps, deadline)
     tasks = found.tasks(load)
     problem = workload.problem(tasks)
     if workload.machine_per_task:
         assignment, kind = Assignment(found.node, np.zeros(len(found.node), dtype=np.int64)), "exact"
     else:
         assignment, kind = placed(problem, found.node, seed=seed, steps=steps, deadline=deadline), "fluid"
-    return Sized(tasks, problem, assignment, thread_rate(problem, assignment), found.bound * load.spout_rate, kind, problem.notes)
+    carried, bound = thread_rate(problem, assignment), found.bound * load.spout_rate
+    return Sized(tasks, problem, assignment, carried, bound, kind, problem.notes, workload=workload)
 
 
-def one_each(load: Load) -> Filled:
-    """The proven best where every task has a node of its own: pools of alike nodes as types that cost nothing to choose between."""
+def one_each(load: Load, rate: float | None = None) -> Filled:
+    """The proven best where every task has a node of its own, or with a rate the fewest nodes: pools of alike nodes as types of one price."""
     if load.copied:
         raise Unsupported("one machine per task needs rates that do not depend on counts; a stream here is copied to every task")
     pools, pool, machines = pools_of(load)
@@ -58,10 +71,13 @@ def one_each(load: Load) -> Filled:
             available=float(machines.sum()),
             fix="add nodes, or take `machine_per_task` away",
         )
+    most = market.factor(best)
+    fewest = None if rate is None else cheapest(market, rate / load.spout_rate, mixed=True)
+    best = best if fewest is None else fewest
     x = np.zeros((len(load.most), len(pool)), dtype=np.int64)
     for p in range(len(machines)):
         x[np.repeat(np.arange(len(best)), best[:, p]), np.flatnonzero(pool == p)[: best[:, p].sum()]] = 1
-    return Filled(x, market.factor(best), market.factor(best))
+    return Filled(x, market.factor(best), most)
 
 
 def most_filled(load: Load, seed: int, steps: int | None, deadline: Callable[[], bool] | None) -> Filled:

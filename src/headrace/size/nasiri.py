@@ -52,7 +52,8 @@ def nasiri(
     problem = workload.problem(tasks)
     node = np.concatenate([np.repeat(np.arange(final.instances.shape[1]), row) for row in final.instances])
     assignment = Assignment(node, np.zeros(len(node), dtype=np.int64))
-    return Sized(tasks, problem, assignment, thread_rate(problem, assignment), fluid_bound(load), "fluid", problem.notes)
+    rate = thread_rate(problem, assignment)
+    return Sized(tasks, problem, assignment, rate, fluid_bound(load), "fluid", problem.notes, workload=workload)
 
 
 class Prediction:

@@ -42,7 +42,7 @@ def nasiri_optimal(workload: Workload, *, most_per_machine: int = 10, deadline: 
     assignment = Assignment(node, np.zeros(len(node), dtype=np.int64))
     rate = thread_rate(problem, assignment)
     kind = f"exact for at most {most_per_machine} instances per machine"
-    return Sized(tasks, problem, assignment, rate, rate, kind, problem.notes)
+    return Sized(tasks, problem, assignment, rate, rate, kind, problem.notes, workload=workload)
 
 
 def exhaustive(load: Load, most_per_machine: int, deadline: Callable[[], bool] | None) -> Ints:

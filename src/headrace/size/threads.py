@@ -54,7 +54,7 @@ def allocated(workload: Workload, allocate: Callable[[float, Points], Allocation
     sized = workload.problem(tasks)
     rate = float(sized.rate[sized.spout].sum())
     slots = f"{by}: {slots_for(parts)} slots; {cpu:.2f} % of one slot's cpu and {memory:.2f} % of one slot's memory in all"
-    return Sized(tasks, sized, None, rate, notes=(*sized.notes, slots))
+    return Sized(tasks, sized, None, rate, notes=(*sized.notes, slots), workload=workload)
 
 
 def slots_for(parts: Mapping[str, Allocation]) -> int:

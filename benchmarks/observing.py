@@ -1,0 +1,281 @@
+"""The telemetry pipeline: speed beside a bare scan, memory, accuracy of the fit, and ten kills."""
+
+# pyright: reportUnknownParameterType=false
+# pyarrow says nothing about its types.
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from measure import Row, within
+
+from headrace.model.telemetry import TASKS
+from headrace.spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TASK_COUNT, COMPONENTS, NODES = 1000, 20, 50
+ROWS_PER_FILE = 500_000
+START = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp())
+CONF = {"spark.driver.memory": "2g"}
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """Measure."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        spark = session(app="headrace-benchmark", master="local[2]", conf=CONF)
+        try:
+            yield from fitting(spark, folder / "load")
+            yield from batch(spark, folder / "batch", 3_000_000 if quick else 100_000_000, 1 if quick else 3)
+            yield from streaming(spark, folder / "stream", 1_000_000 if quick else 5_000_000)
+            yield from killing(spark, folder / "killed", 200_000 if quick else 2_000_000, 2 if quick else 10)
+        finally:
+            spark.stop()
+
+
+def batch(spark: SparkSession, folder: Path, count: int, runs: int) -> Iterator[Row]:
+    """Parquet to validated windows, beside a scan of the same columns."""
+    from pyspark.sql import functions as F
+
+    from headrace.observe.classify import events
+    from headrace.observe.source import at_rest
+    from headrace.observe.windows import task_windows
+
+    generate(folder / "tasks", count)
+    files = sorted((folder / "tasks").iterdir())
+    samples = at_rest(spark, "tasks", files)
+    texts = ("topology", "task", "component", "node", "machine_type")
+    numbers = ("tuples_in", "tuples_out", "cpu_ms", "queue_length", "memory_mb")
+    times = [F.sum(F.unix_micros(name) % 1000) for name in ("event_time", "arrival")]
+    bare = samples.agg(*(F.sum(n) for n in numbers), *(F.sum(F.octet_length(t)) for t in texts), *times)
+    measured: dict[str, list[float]] = {"bare": [], "windows": []}
+    used: dict[str, list[float]] = {"bare": [], "windows": []}
+    for run in range(runs + 1):  # in turns, so that both see the same machine; the first to warm up
+        for what, work in (("bare", lambda: bare), ("windows", lambda: task_windows(events(samples, "tasks")))):
+            before = cpu_seconds(spark)
+            seconds = timed(lambda work=work: discard(work()))
+            measured[what] += [seconds] if run else []
+            used[what] += [cpu_seconds(spark) - before] if run else []
+    scan, ours = statistics.median(measured["bare"]), statistics.median(measured["windows"])
+    speed = count / ours
+    yield Row(f"batch, {count:,} rows: Parquet to validated windows", f"{speed:,.0f} rows/s", ">= 1,000,000", speed >= 1e6)
+    yield Row("  times the seconds of a bare scan of the same columns", *within(ours / scan, 2.5, "x"))
+    ratio = statistics.median(used["windows"]) / statistics.median(used["bare"])
+    yield Row("  the same in CPU seconds, which a busy machine disturbs less", f"{ratio:.3g} x")
+    yield Row("  peak memory of the driver and its JVM", *within(peak_gb(spark), 4, "GB"))
+    yield Row("  the same windows in DuckDB", duckdb_seconds(folder / "tasks"), f"ours {ours:.3g} s")
+
+
+def duckdb_seconds(folder: Path) -> str:
+    """How long DuckDB takes, if it is there."""
+    if importlib.util.find_spec("duckdb") is None:
+        return "not installed"
+    import duckdb  # pyright: ignore[reportMissingImports]
+
+    query = f"""
+        select topology, task, node, machine_type, epoch_us(event_time) // 60000000 as start, sum(tuples_in), sum(tuples_out),
+               sum(cpu_ms), count(*), count(distinct event_time)
+        from '{folder}/*.parquet' where tuples_in >= 0 and tuples_out >= 0 and cpu_ms >= 0 and arrival - event_time <= interval 60 s
+        group by all"""
+    connection = duckdb.connect(config={"threads": 2})
+
+    def run() -> None:
+        connection.sql(query).fetchall()
+
+    return f"{timed(run):.3g} s"
+
+
+def streaming(spark: SparkSession, folder: Path, count: int) -> Iterator[Row]:
+    """Into the store, beside Spark's own de-duplication that keeps nothing."""
+    from headrace.observe import source
+    from headrace.observe.classify import KEYS
+    from headrace.observe.follow import take_in
+
+    generate(folder / "tasks", count, duplicates=0.01)
+    source.BYTES_PER_BATCH = min(source.BYTES_PER_BATCH, count * 3)  # several batches
+
+    def bare(sink: str) -> None:
+        samples = source.growing(spark, folder, "tasks").withWatermark("event_time", "60 seconds")
+        once = samples.dropDuplicatesWithinWatermark(list(KEYS["tasks"]))
+        query = once.writeStream.format(sink).option("path", str(folder / "kept")).trigger(availableNow=True)
+        query.option("checkpointLocation", str(folder / f"bare-{sink}")).start().awaitTermination()
+
+    keeping, start = timed(lambda: bare("parquet")), cpu_seconds(spark)
+    theirs, between = timed(lambda: bare("noop")), cpu_seconds(spark)
+    ours, end = timed(lambda: take_in(spark, folder, folder / "store")), cpu_seconds(spark)
+    yield Row(f"streaming, {count:,} rows into the store", f"{count / ours:,.0f} rows/s")
+    speed = theirs / ours
+    yield Row("  times the speed of a bare dropDuplicatesWithinWatermark", f"{speed:.2f} x", ">= 0.8 x", speed >= 0.8)
+    yield Row("  the same in CPU seconds, which a busy machine disturbs less", f"{(between - start) / (end - between):.2f} x")
+    yield Row("  times the speed of one that writes what it keeps to Parquet", f"{keeping / ours:.2f} x")
+
+
+def fitting(spark: SparkSession, folder: Path) -> Iterator[Row]:
+    """Known costs, 10 % noise, 1 % outliers."""
+    from headrace.observe.fit import fits, load_points
+    from headrace.observe.source import at_rest
+    from headrace.observe.windows import task_windows
+
+    random, windows = np.random.default_rng(7), 5000
+    truth = {
+        (f"c{c}", machine): (0.02 * 1.5**c * slower, 1 + c) for c in range(8) for machine, slower in (("i7", 1), ("i5", 1.8))
+    }
+    folder.mkdir()
+    for i, ((component, machine), (cpu_ms, cpu_fixed)) in enumerate(truth.items()):
+        tuples = random.integers(60, 60_000, windows)
+        points = (tuples / 60 * cpu_ms / 10 + cpu_fixed) * random.normal(1, 0.1, windows)
+        points *= np.where(random.random(windows) < 0.01, 10, 1)
+        times = (START + 60 * np.arange(windows)) * 1_000_000
+        given = {"task": f"{component}.1", "component": component, "machine_type": machine, "tuples_in": tuples}
+        write(folder / f"{i}.parquet", times, {**given, "cpu_ms": np.maximum(points, 0) * 600})
+    found = fits(load_points(task_windows(at_rest(spark, "tasks", sorted(folder.iterdir()))), 60))
+    errors: dict[str, float] = {"slope": 0.0, "fixed": 0.0, "predicted": 0.0}
+    for f in found:
+        cpu_ms, cpu_fixed = truth[f.component, f.machine_type or ""]
+        rates = np.linspace(1, 1000, 200)
+        predicted = (rates * f.cpu_ms / 10 + f.cpu_fixed) / (rates * cpu_ms / 10 + cpu_fixed) - 1
+        worst = {"slope": f.cpu_ms / cpu_ms - 1, "fixed": f.cpu_fixed / cpu_fixed - 1, "predicted": np.abs(predicted).max()}
+        errors = {what: max(error, abs(float(worst[what]))) for what, error in errors.items()}
+    yield Row(f"fit, {len(found)} components and types: largest error of cpu_ms", *within(100 * errors["slope"], 3, "%"))
+    yield Row("  largest error of cpu_fixed", *within(100 * errors["fixed"], 3, "%"))
+    yield Row("  largest error of predicted CPU at any rate", *within(100 * errors["predicted"], 8, "%"))
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from headrace.observe import source
+from headrace.observe.follow import take_in
+from headrace.spark import session
+source.BYTES_PER_BATCH = int(sys.argv[3])
+take_in(session(master="local[2]"), Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def killing(spark: SparkSession, folder: Path, count: int, kills: int) -> Iterator[Row]:
+    """A stream with 1 % duplicates, 1 % malformed and 1 % late rows, whose driver is killed again and again."""
+    from headrace.observe.classify import KEYS
+    from headrace.observe.store import rows_of, segments
+
+    expected = generate(folder / "tasks", count, duplicates=0.01, malformed=0.01, late=0.01, rows_per_file=count // 40)
+    store, chance, done = folder / "store", random.Random(5), 0
+    size = sum(file.stat().st_size for file in (folder / "tasks").iterdir())
+    command = [sys.executable, "-c", DRIVER, str(folder), str(store), str(size // 25)]
+    while True:
+        driver = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+        try:
+            if done < kills:
+                wait_for_batch(store, driver)
+                time.sleep(chance.uniform(0, 3))
+            else:
+                driver.wait()
+        finally:
+            if driver.poll() is None:
+                os.killpg(driver.pid, signal.SIGKILL)  # the JVM with it
+        if driver.wait() == 0:
+            break
+        if done == kills:
+            raise RuntimeError("the driver failed by itself")
+        done += 1
+    kept = rows_of(spark, store, "tasks", segments(store, "tasks"))
+    tables = {row["table"]: row["count"] for row in kept.groupBy("table").count().collect()}
+    once = kept.where("table = 'events'").select(*KEYS["tasks"]).distinct().count()
+    reasons = kept.where("table = 'quarantine' and reason = 'cpu_ms is negative'").count()
+    exact = tables == expected and once == expected["events"] and reasons == expected["quarantine"]
+    shown = ", ".join(f"{n:,} {table}" for table, n in sorted(tables.items()))
+    yield Row(f"{count:,} rows, driver killed {done} times: {shown}", "exact" if exact else "NOT exact", "exact", exact)
+
+
+def wait_for_batch(store: Path, driver: subprocess.Popen[bytes]) -> None:
+    """Wait until the driver has begun to work, which takes a JVM some seconds."""
+    begun = {f.stat().st_mtime_ns for f in store.glob("tasks/_checkpoint/offsets/*")}
+    while driver.poll() is None and {f.stat().st_mtime_ns for f in store.glob("tasks/_checkpoint/offsets/*")} <= begun:
+        time.sleep(0.05)
+
+
+def generate(
+    folder: Path, count: int, *, duplicates: float = 0, malformed: float = 0, late: float = 0, rows_per_file: int = ROWS_PER_FILE
+) -> Mapping[str, int]:
+    """One sample per task and second; how many of them are events, late and to be quarantined."""
+    folder.mkdir(parents=True)
+    random, n = np.random.default_rng(3), np.arange(TASK_COUNT)
+    names = {
+        "task": [f"c{i % COMPONENTS}.{i // COMPONENTS + 1}" for i in n],
+        "component": [f"c{i % COMPONENTS}" for i in n],
+        "node": [f"node-{i % NODES}" for i in n],
+        "machine_type": [("i5", "i7")[i % NODES % 2] for i in n],
+    }
+    texts = {name: pa.array(values).dictionary_encode() for name, values in names.items()}
+    totals = {"events": 0, "late": 0, "quarantine": 0}
+    for number, start in enumerate(range(0, count, rows_per_file)):
+        row = np.arange(start, min(count, start + rows_per_file))
+        task, tuples = row % TASK_COUNT, random.integers(0, 1000, len(row))
+        times = (START + row // TASK_COUNT) * 1_000_000 + task
+        kind = random.random(len(row))
+        wrong, behind = kind < malformed, (kind >= malformed) & (kind < malformed + late)
+        given: dict[str, Any] = {name: column.take(pa.array(task)) for name, column in texts.items()}
+        given |= {"tuples_in": tuples, "cpu_ms": np.where(wrong, -1.0, tuples * 0.05 + 2)}
+        arrival = times + np.where(behind, 3_600_000_000, random.integers(0, 2_000_000, len(row)))
+        good = np.flatnonzero(~wrong & ~behind)
+        again = random.choice(good, int(duplicates * len(row)), replace=False)
+        order = random.permutation(np.concatenate([np.arange(len(row)), again])) if len(again) else None
+        write(folder / f"{number:06d}.parquet", times, given, arrival, order)
+        totals = {"events": totals["events"] + len(good), "late": totals["late"] + int(behind.sum()),
+                  "quarantine": totals["quarantine"] + int(wrong.sum())}  # fmt: skip
+    return {table: n for table, n in totals.items() if n}
+
+
+def write(file: Path, times: Any, given: dict[str, Any], arrival: Any = None, order: Any = None) -> None:
+    """Task samples as a file of telemetry; what is not given is the same everywhere."""
+    default = {"topology": "words", "node": "n1", "tuples_out": 0, "queue_length": 0, "memory_mb": 64.0}
+    columns: dict[str, Any] = {"event_time": times, "arrival": times if arrival is None else arrival, **default, **given}
+    arrays: list[Any] = []
+    for field in TASKS:
+        value = columns[field.name]
+        whole = pa.repeat(value, len(times)) if isinstance(value, str | int | float) else value
+        arrays.append((whole if isinstance(whole, pa.Array) else pa.array(whole)).cast(field.type))
+    table = pa.table(arrays, schema=TASKS)
+    pq.write_table(table if order is None else table.take(pa.array(order)), file)
+
+
+def discard(rows: DataFrame) -> None:
+    rows.write.format("noop").mode("overwrite").save()
+
+
+def timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def peak_gb(spark: SparkSession) -> float:
+    """Largest memory of this process and the JVM it started."""
+    status = [Path(f"/proc/{pid}/status").read_text() for pid in (os.getpid(), jvm(spark))]
+    return sum(int(text.split("VmHWM:")[1].split()[0]) for text in status) / 1e6
+
+
+def cpu_seconds(spark: SparkSession) -> float:
+    """CPU that the JVM has used so far."""
+    fields = Path(f"/proc/{jvm(spark)}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def jvm(spark: SparkSession) -> int:
+    return spark.sparkContext._gateway.proc.pid  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess, reportAttributeAccessIssue]

@@ -1,0 +1,175 @@
+"""The command that turns telemetry into measured sections."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli.shared import JSON, dumps, main, read, save, text_for
+from headrace.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headrace.model.read import Inputs
+    from headrace.observe.pipeline import Observed, Question
+    from headrace.observe.progress import Bar
+
+
+@main.command()
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep every sample once in this folder, and measure from there.",
+)
+@click.option("--follow", is_flag=True, help="With --store: go on as telemetry comes in, until interrupted.")
+@click.option(
+    "--every", type=click.FloatRange(min=1), default=10.0, show_default=True, help="With --follow: seconds between looks."
+)
+@click.option(
+    "--window", "window_s", type=click.IntRange(min=1), default=60, show_default=True, help="Seconds that are added up."
+)
+@click.option(
+    "--lateness",
+    "lateness_s",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Seconds after which a row is late.",
+)
+@click.option(
+    "--traffic",
+    default="last",
+    show_default=True,
+    help="One figure per pair: last (window), average (exponential), or p95 and the like.",
+)
+@click.option(
+    "--for",
+    "wanted",
+    multiple=True,
+    type=click.Path(),
+    help="Files whose components and machine types need a cost; estimated if not measured.",
+)
+@click.option("--master", help="Spark master; absent: this machine.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Write the measured sections here: .yaml or .json.")
+@JSON
+def observe(
+    folder: Path | None, store: Path | None, follow: bool, every: float, window_s: int, lateness_s: float, traffic: str,
+    wanted: tuple[str, ...], master: str | None, out: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Measure what runs: costs, streams, traffic, nodes and input, from the telemetry in FOLDER or kept in a store."""
+    if folder is None and store is None:
+        raise click.UsageError("give a telemetry FOLDER, a --store, or both")
+    if follow and (folder is None or store is None):
+        raise click.UsageError("--follow needs both a telemetry FOLDER and a --store")
+    from headrace.observe.measured import how
+    from headrace.observe.pipeline import Question
+    from headrace.observe.progress import Bar
+    from headrace.observe.source import check
+    from headrace.observe.store import check_store
+    from headrace.spark import session
+
+    how(traffic)  # what is wrong with the question is said before Spark starts
+    if folder is not None and not follow:
+        check(folder)
+    elif folder is None and store is not None:
+        check_store(store)
+    inputs = read(wanted) if wanted else None
+    question = Question(window_s, traffic, *(asked_about(inputs) if inputs else (None, None)))
+    spark = session(app="headrace-observe", master=master)
+    try:
+        with Bar(spark) as bar:
+            for observed in looks(spark, bar, folder, store, question, lateness_s, every if follow else None):
+                document = with_estimates(observed, inputs) if inputs else observed.document()
+                if out is not None:
+                    save(out, text_for(out, document))
+                if as_json:
+                    click.echo(dumps({**observed.to_json(), **document}))
+                else:
+                    show(observed, document, out)
+    finally:
+        spark.stop()
+
+
+def looks(
+    spark: SparkSession,
+    bar: Bar,
+    folder: Path | None,
+    store: Path | None,
+    question: Question,
+    lateness_s: float,
+    every_s: float | None,
+) -> Iterator[Observed]:
+    """What is observed: once, or again and again as long as anyone looks."""
+    from headrace.observe.follow import take_in
+    from headrace.observe.pipeline import observe_folder, observe_store
+
+    if store is None:
+        assert folder is not None
+        yield observe_folder(spark, folder, question, lateness_s=lateness_s)
+        return
+    while True:
+        started = time.monotonic()
+        if folder is not None:
+            take_in(spark, folder, store, lateness_s=lateness_s, progress=bar.streaming)
+        try:
+            yield observe_store(spark, store, question)
+        except InvalidInput as nothing_yet:
+            if every_s is None:
+                raise
+            click.echo(nothing_yet.message, err=True)
+        if every_s is None:
+            return
+        time.sleep(max(0.0, started + every_s - time.monotonic()))
+
+
+def asked_about(inputs: Inputs) -> tuple[tuple[str, ...], bool]:
+    """The topologies of files, and whether they prefix their components with their names."""
+    from headrace.model.components import components_of
+
+    topologies, _ = components_of(inputs, {})
+    return tuple(t.name for t in topologies), inputs.document.topologies is not None
+
+
+def with_estimates(observed: Observed, inputs: Inputs) -> dict[str, Any]:
+    """The measured sections, with an estimated cost for each component and machine type of the files that has none."""
+    from headrace.model.cluster import nodes_of
+    from headrace.model.components import components_of
+    from headrace.observe.cold_start import Wanted, estimates
+
+    _, components = components_of(inputs, {})
+    types = sorted({node.type for node in nodes_of(inputs).values()})
+    inventory = observed.sections.get("inventory", {}).values()
+    ghz = {facts["type"]: facts["ghz"] for facts in inventory if {"type", "ghz"} <= facts.keys()}
+    profile = {name: dict(costs) for name, costs in observed.sections.get("profile", {}).items()}
+    wanted = [Wanted(c.name, c.spec.spout) for c in components]
+    for name, costs in estimates(wanted, types, profile, observed.fits, ghz).items():
+        profile.setdefault(name, {}).update(costs)
+    return {**observed.document(), "profile": profile}
+
+
+def show(observed: Observed, document: dict[str, Any], out: str | None) -> None:
+    """What was measured, in a few lines."""
+    for kind, counts in observed.rows.items():
+        if any(counts.values()):
+            click.echo(f"{kind}: " + ", ".join(f"{n:,} {what}" for what, n in counts.items() if n or what == "events"))
+    for component, costs in document.get("profile", {}).items():
+        for machine, cost in costs.items():
+            doubt = f"  ({cost['flag']})" if "flag" in cost else ""
+            windows = f", {cost['windows']:,} windows" if "windows" in cost else ""
+            click.echo(
+                f"{component} on {machine}: {cost['cpu_ms']:g} ms per tuple + {cost['cpu_fixed']:g} points{windows}{doubt}"
+            )
+    for stream in document.get("streams", ()):
+        click.echo(f"{stream['from']} -> {stream['to']}: {stream['tuples_per_s']:,.6g} tuples/s")
+    if observed.heaviest:
+        click.echo("most talk: " + "; ".join(f"{p.source} -> {p.target} {p.tuples_per_s:,.6g}/s" for p in observed.heaviest[:5]))
+    for note in observed.notes:
+        click.echo(f"  {note}")
+    if out is not None:
+        click.echo(f"wrote {out}")

@@ -1,0 +1,137 @@
+"""The loop's world on Spark: a running topology's telemetry in, plans that take effect at the next batch out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.control import history
+from headrace.control.loop import Entry, Settings, step
+from headrace.errors import InvalidInput
+from headrace.model.build import build
+from headrace.model.cluster import nodes_of
+from headrace.model.document import FORMAT, Node
+from headrace.model.problem import UNPLACED, Assignment, Problem
+from headrace.model.read import Inputs, validated
+from headrace.observe.pipeline import Question, observe_folder
+from headrace.planner import Planned
+from headrace.run.batches import BatchDone
+from headrace.run.placement import Placement, PlanInForce
+from headrace.run.stages import stages
+from headrace.run.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MEASURED = ("profile", "streams", "history")  # task pairs follow from the streams and their shares
+
+
+def problem_of(topology: Topology, nodes: Mapping[str, Node], measured: Mapping[str, Any], running: Placement | None) -> Problem:
+    """A topology on nodes as Spark runs it, with the running plan as `current`; tasks on nodes that are not there stand nowhere.
+
+    A stage's tasks run at once, each on a core of its own: so a node has as many places of each stage as cores.
+    """
+    tasks = dict(running.tasks) if running is not None else {}
+    section = topology.with_tasks(tasks).section() if tasks else topology.section()
+    levels = {name: f"cores of stage {i + 1}" for i, level in enumerate(stages(topology.components).levels) for name in level}
+    components = {
+        name: {**spec, "resources": {**spec.get("resources", {}), levels[name]: 1}}
+        for name, spec in section["components"].items()
+    }
+    described = {name: node.model_dump(mode="json", by_alias=True, exclude_unset=True) for name, node in nodes.items()}
+    for name, facts in described.items():
+        facts["resources"] = {**facts.get("resources", {}), **dict.fromkeys(levels.values(), cores_of(nodes[name]))}
+    sections = {"topology": {**section, "components": components}, "cluster": {"nodes": described}}
+    kept = {name: measured[name] for name in MEASURED if name in measured}
+    problem = build(validated({"format": FORMAT, **sections, **kept}, {}))
+    return problem if running is None else replace(problem, current=assignment_of(problem, running))
+
+
+def cores_of(node: Node) -> int:
+    """Cores that Spark counts on a node."""
+    return max(1, int(node.cpu // 100)) if node.cpu is not None else (node.cores or 1) * (node.sockets or 1)
+
+
+def assignment_of(problem: Problem, running: Placement) -> Assignment:
+    """A plan in the problem's terms."""
+    number = {name: i for i, name in enumerate(problem.nodes)}
+    node, worker = np.full(problem.task_count, UNPLACED, dtype=np.int64), np.full(problem.task_count, UNPLACED, dtype=np.int64)
+    for c, component in enumerate(problem.components):
+        for k in range(int(problem.tasks[c])):
+            where, slot = running.places[component, k]
+            if where in number:
+                node[problem.first[c] + k], worker[problem.first[c] + k] = number[where], slot
+    return Assignment(node, worker)
+
+
+def placement_of(planned: Planned, name: str, nodes: Mapping[str, Node]) -> Placement:
+    """A plan as the engine takes it."""
+    problem, assignment = planned.problem, planned.assignment
+    if assignment is None or (assignment.node == UNPLACED).any():
+        raise InvalidInput(f"{name} does not place every task")
+    places = {
+        (component, k): (problem.nodes[assignment.node[problem.first[c] + k]], int(assignment.worker[problem.first[c] + k]))
+        for c, component in enumerate(problem.components)
+        for k in range(int(problem.tasks[c]))
+    }
+    return Placement(name, {c: int(n) for c, n in zip(problem.components, problem.tasks, strict=True)}, places, nodes)
+
+
+@dataclass(slots=True)
+class OnSpark:
+    """A topology that runs, as the loop sees it."""
+
+    spark: SparkSession
+    topology: Topology
+    cluster: Inputs
+    plan: PlanInForce
+    telemetry: Path
+    store: Path
+    there: Callable[[], set[str]]  # names of the nodes that have an executor
+    window_s: int = 5
+    clock: Callable[[], float] = time.time
+
+    def now(self) -> float:
+        return self.clock()
+
+    def nodes(self) -> dict[str, Node]:
+        """The cluster's nodes that are there."""
+        alive = self.there()
+        return {name: node for name, node in nodes_of(self.cluster).items() if name in alive}
+
+    def problem(self) -> Problem:
+        question = Question(self.window_s, "average", (self.topology.name,), prefixed=False)
+        observed = observe_folder(self.spark, self.telemetry, question)
+        return problem_of(self.topology, self.nodes(), observed.sections, self.plan.current())
+
+    def history(self) -> Sequence[Entry]:
+        return history.entries(self.store)
+
+    def keep(self, entry: Entry) -> None:
+        history.keep(self.store, entry)
+
+    def apply(self, planned: Planned) -> None:
+        number = 1 + sum(entry.applied for entry in self.history())
+        self.plan.set(placement_of(planned, f"plan-{number}", self.nodes()))
+
+    def wait(self, seconds: float) -> bool:
+        time.sleep(seconds)
+        return True
+
+
+def after_batches(world: OnSpark, settings: Settings, say: Callable[[Entry], None]) -> Callable[[BatchDone], None]:
+    """Decides once an interval has passed, between two batches, so that a new plan holds from the next one on."""
+    due = world.now() + settings.interval_s
+
+    def listen(_: BatchDone) -> None:
+        nonlocal due
+        if world.now() >= due:
+            say(step(world, settings))
+            due = world.now() + settings.interval_s
+
+    return listen

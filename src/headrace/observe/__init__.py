@@ -1,0 +1,1 @@
+"""What is happening: telemetry, and what other systems already know, as measured sections."""

@@ -1,0 +1,81 @@
+"""Costs of components that were never measured: estimates from those that were, and said to be estimates."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from headrace.errors import InvalidInput
+from headrace.observe.fit import Fit
+
+ALIKE = 0.6  # of two names, by difflib
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A component as the planners call it, and whether it is a spout."""
+
+    name: str
+    spout: bool
+
+
+def estimates(
+    wanted: Sequence[Wanted],
+    types: Sequence[str],
+    measured: Mapping[str, Mapping[str, Any]],
+    known: Sequence[Fit],
+    ghz: Mapping[str, float],
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """The contract's `profile` for what the `measured` one lacks: component and machine type each from the most similar there is.
+
+    `known` are the fits of all topologies, `ghz` the clocks of machine types.
+    """
+    if not known:
+        raise InvalidInput("nothing was measured yet, so there is nothing to estimate from")
+    result: dict[str, dict[str, dict[str, Any]]] = {}
+    for component in wanted:
+        name = component.name.rpartition("/")[2]
+        for machine in types:
+            if not measured.get(component.name, {}).keys() & {machine, "*"}:
+                similar = most_similar(name, component.spout, known)
+                result.setdefault(component.name, {})[machine] = estimate(similar, machine, known, ghz)
+    return result
+
+
+def most_similar(name: str, spout: bool, known: Sequence[Fit]) -> list[Fit]:
+    """Fits of the component itself, or else of the one whose name is most alike, or else of all that have the same role."""
+    if own := [f for f in known if f.component == name]:
+        return own
+    same_role = [f for f in known if f.spout == spout] or list(known)
+    names = sorted({f.component for f in same_role})
+    alike = difflib.get_close_matches(name, names, n=1, cutoff=ALIKE)
+    return [f for f in same_role if f.component == alike[0]] if alike else same_role
+
+
+def estimate(similar: Sequence[Fit], machine: str, known: Sequence[Fit], ghz: Mapping[str, float]) -> dict[str, Any]:
+    """What similar components cost, carried over to a machine type: the middle one of them."""
+    there = [f for f in similar if f.machine_type == machine]
+    chosen = there or list(similar)
+    factors = [1.0 if there else slowdown(f.machine_type or "*", machine, known, ghz) for f in chosen]
+    sources = sorted({f"{f.component} on {f.machine_type or '*'}" for f in chosen})
+    shown = sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1} more"
+    return {
+        "cpu_ms": float(f"{median(f.cpu_ms * by for f, by in zip(chosen, factors, strict=True)):.6g}"),
+        "cpu_fixed": float(f"{median(f.cpu_fixed * by for f, by in zip(chosen, factors, strict=True)):.6g}"),
+        "estimated": True,
+        "flag": f"estimated from {shown}",
+    }
+
+
+def slowdown(measured_on: str, machine: str, known: Sequence[Fit], ghz: Mapping[str, float]) -> float:
+    """How many times longer work takes on a machine type: from components measured on both, or else from their clocks."""
+    cost = {(f.topology, f.component, f.machine_type or "*"): f.cpu_ms for f in known if f.cpu_ms > 0}
+    both = [ms / cost[t, c, measured_on] for (t, c, on), ms in cost.items() if on == machine and (t, c, measured_on) in cost]
+    if both:
+        return median(both)
+    if ghz.get(measured_on) and ghz.get(machine):
+        return ghz[measured_on] / ghz[machine]
+    return 1.0

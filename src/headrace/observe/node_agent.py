@@ -1,0 +1,93 @@
+"""The node agent: what this machine is, from the machine itself. Run on each node: python -m headrace.observe.node_agent DIR."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from headrace.model.telemetry import Writer
+
+# Double-precision operations per cycle and core: two fused multiply-adds on vectors of so many bits, where the CPU has them.
+FLOPS_PER_CYCLE = (("avx512f", 32.0), ("avx2", 16.0), ("avx", 8.0), ("asimd", 8.0), ("sse2", 4.0))
+SLOTS = 4  # as Storm's supervisors have
+
+
+def node_facts(
+    *, machine_type: str | None = None, slots: int = SLOTS, proc: Path = Path("/proc"), net: Path = Path("/sys/class/net")
+) -> dict[str, Any]:
+    """A row of node telemetry about this machine; what the machine does not tell is absent."""
+    cpu = cpu_facts(read(proc / "cpuinfo"))
+    return {
+        "event_time": datetime.now(UTC),
+        "node": socket.gethostname(),
+        "machine_type": machine_type or cpu.pop("model") or platform.machine(),
+        "memory_mb": memory_mb(read(proc / "meminfo")),
+        "bandwidth_mbps": bandwidth_mbps(net),
+        "slots": slots,
+        **{name: value for name, value in cpu.items() if name != "model"},
+    }
+
+
+def cpu_facts(cpuinfo: str) -> dict[str, Any]:
+    """Sockets, cores per socket, GHz and flops per cycle, from what Linux says about its processors."""
+    processors = [
+        dict(re.findall(r"^([^\t:]+?)\s*: ?(.*)$", block, re.MULTILINE)) for block in cpuinfo.split("\n\n") if block.strip()
+    ]
+    first = processors[0] if processors else {}
+    sockets = {p.get("physical id", "0") for p in processors} or {"0"}
+    cores = {(p.get("physical id", "0"), p["core id"]) for p in processors if "core id" in p}
+    count = len(cores) or len(processors) or os.cpu_count() or 1
+    model = first.get("model name", "")
+    # The name states the frequency the machine was sold with; "cpu MHz" is whatever it runs at just now.
+    named = re.search(r"@ ([0-9.]+)GHz", model)
+    now = first.get("cpu MHz")
+    flags = set((first.get("flags") or first.get("Features") or "").split())
+    return {
+        "model": model.strip() or None,
+        "sockets": len(sockets),
+        "cores": max(1, count // len(sockets)),
+        "ghz": float(named[1]) if named else float(now) / 1000 if now else None,
+        "flops_per_cycle": next((flops for flag, flops in FLOPS_PER_CYCLE if flag in flags), None),
+    }
+
+
+def memory_mb(meminfo: str) -> float | None:
+    """Installed memory."""
+    total = re.search(r"^MemTotal:\s+(\d+) kB", meminfo, re.MULTILINE)
+    return int(total[1]) / 1024 if total else None
+
+
+def bandwidth_mbps(net: Path) -> float | None:
+    """The fastest network interface that is up and says how fast it is."""
+    speeds = [int(said) for interface in net.glob("*") if (said := read(interface / "speed").strip()).isdecimal()]
+    return float(max(speeds)) if speeds and max(speeds) > 0 else None
+
+
+def read(file: Path) -> str:
+    """A file of the system; empty if this system has no such file, or does not want to say."""
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m headrace.observe.node_agent", description="Write this machine's facts as telemetry."
+    )
+    parser.add_argument("folder", help="the telemetry folder")
+    parser.add_argument("--type", help="machine type; absent: the processor's name")
+    parser.add_argument("--slots", type=int, default=SLOTS, help="worker slots")
+    given = parser.parse_args()
+    with Writer(given.folder) as writer:
+        writer.write("nodes", [node_facts(machine_type=given.type, slots=given.slots)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""The whole way: telemetry at rest or a store in, the measured sections and an account of all rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headrace.errors import InvalidInput
+from headrace.model.document import FORMAT
+from headrace.model.telemetry import KINDS
+from headrace.observe.classify import EVENTS, LATE, LATENESS_S, QUARANTINE, events, others
+from headrace.observe.fit import Fit
+from headrace.observe.inventory import inventory
+from headrace.observe.measured import Pair, measure
+from headrace.observe.source import at_rest, check
+from headrace.observe.store import check_store, rows_of, segments
+from headrace.observe.windows import WINDOW_S, edge_windows, task_windows
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What was measured, from how many rows, and what to know about it."""
+
+    sections: dict[str, Any]
+    heaviest: tuple[Pair, ...]
+    fits: tuple[Fit, ...]
+    rows: dict[str, dict[str, int]]  # kind -> events, late, quarantine, and duplicates among the events
+    notes: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """The measured sections as a file of the contract."""
+        return {"format": FORMAT, **self.sections}
+
+    def to_json(self) -> dict[str, Any]:
+        pairs = [[p.source, p.target, p.tuples_per_s, p.bytes_per_s] for p in self.heaviest]
+        return {**self.document(), "report": {"rows": self.rows, "heaviest_pairs": pairs, "notes": list(self.notes)}}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """How to add up, and about which topologies; None: about all, prefixed with their names if there are several."""
+
+    window_s: int = WINDOW_S
+    traffic: str = "last"
+    topologies: tuple[str, ...] | None = None
+    prefixed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a kind that can be used, and all others with their `table` and `reason`."""
+
+    events: DataFrame
+    others: DataFrame
+
+
+def observe_folder(spark: SparkSession, folder: Path, question: Question, *, lateness_s: float = LATENESS_S) -> Observed:
+    """What a telemetry folder tells, all of it read at once."""
+    files = check(folder)
+    found = {kind: at_rest(spark, kind, files[kind]) for kind in KINDS}
+    rows = {
+        kind: Rows(events(found[kind], kind, lateness_s=lateness_s), others(found[kind], kind, lateness_s=lateness_s))
+        for kind in KINDS
+    }
+    return observed(rows, str(folder), question, unique=False)
+
+
+def observe_store(spark: SparkSession, store: Path, question: Question) -> Observed:
+    """What a store tells."""
+    check_store(store)
+    found = {kind: rows_of(spark, store, kind, segments(store, kind)) for kind in KINDS}
+    used = F.col("table") == EVENTS
+    rows = {kind: Rows(found[kind].where(used), found[kind].where(~used)) for kind in KINDS}
+    return observed(rows, str(store), question, unique=True)
+
+
+def observed(rows: Mapping[str, Rows], place: str, question: Question, *, unique: bool) -> Observed:
+    """What the rows tell; `unique` says that no sample stands twice among the events."""
+    accounts = {kind: account(rows[kind].others, kind) for kind in KINDS}
+    counts = {
+        kind: {EVENTS: rows[kind].events.count()}
+        | {table: sum(n for key, n in found.items() if key[0] == table) for table in (LATE, QUARANTINE)}
+        for kind, found in accounts.items()
+    }
+    notes = [note for kind in KINDS for note in remarks(kind, counts[kind], accounts[kind])]
+    if not any(counts[kind][EVENTS] for kind in KINDS):
+        raise InvalidInput(f"{place}: holds no row that can be used" + "".join(f"\n  {note}" for note in notes))
+    tasks = task_windows(rows["tasks"].events, question.window_s, unique=unique).cache()
+    edges = edge_windows(rows["edges"].events, question.window_s, unique=unique).cache()
+    try:
+        for kind, windows in (("tasks", tasks), ("edges", edges)):
+            used = windows.agg(F.sum("samples")).collect()[0][0] or 0
+            counts[kind]["duplicates"] = counts[kind][EVENTS] - used
+        found = measure(
+            tasks,
+            edges,
+            window_s=question.window_s,
+            traffic=question.traffic,
+            of=question.topologies,
+            prefixed=question.prefixed,
+        )
+    finally:
+        tasks.unpersist()
+        edges.unpersist()
+    facts = inventory(rows["nodes"].events) if counts["nodes"][EVENTS] else {}
+    sections = {**found.sections, **({"inventory": facts} if facts else {})}
+    return Observed(sections, found.heaviest, found.fits, counts, (*notes, *found.notes))
+
+
+Account = dict[tuple[str, str | None, str | None], int]
+
+
+def account(rows: DataFrame, kind: str) -> Account:
+    """How many rows there are by table, reason and, if quarantined, the node they came from."""
+    node = F.col("node") if "node" in KINDS[kind].names else F.lit(None).cast("string")
+    counts = rows.groupBy("table", "reason", F.when(F.col("reason").isNotNull(), node).alias("node")).count()
+    return {(table, reason, node): n for table, reason, node, n in counts.collect()}
+
+
+def remarks(kind: str, counts: Mapping[str, int], found: Account) -> Iterator[str]:
+    """What to say about rows that were not used."""
+    if counts[LATE]:
+        yield f"late: {counts[LATE]:,} rows of {kind}"
+    for (table, reason, node), n in sorted(found.items(), key=lambda item: (-item[1], str(item[0]))):
+        if table == QUARANTINE:
+            yield f"quarantine: {n:,} rows of {kind}{f' from node {node}' if node else ''}: {reason}"

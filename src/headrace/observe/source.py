@@ -1,0 +1,108 @@
+"""Telemetry folders as Spark sees them: the same columns from Parquet and JSON lines, at rest or growing."""
+
+# pyright: reportUnknownParameterType=false
+# pyarrow says nothing about its types.
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from headrace.errors import InvalidInput
+from headrace.model.telemetry import KINDS, VERSION, VERSION_KEY
+
+BYTES_PER_BATCH = 64_000_000  # of files in one micro-batch: what a small driver holds with ease
+
+
+def columns_of(kind: str) -> StructType:
+    """The columns of a kind of telemetry."""
+    return from_arrow_schema(KINDS[kind])
+
+
+def check(folder: Path) -> dict[str, list[Path]]:
+    """The files of each kind; a folder that is not telemetry, holds nothing, or is of another version is refused."""
+    if not folder.is_dir():
+        raise InvalidInput(f"{folder}: {'is a file' if folder.exists() else 'no such folder'}; a telemetry folder is needed")
+    if not any((folder / kind).is_dir() for kind in KINDS):
+        raise InvalidInput(f"{folder}: is not a telemetry folder; it needs at least one of the folders {', '.join(KINDS)}")
+    files = {kind: sorted(_files(folder / kind)) for kind in KINDS}
+    if not any(files.values()):
+        raise InvalidInput(f"{folder}: holds no telemetry yet; there is no .parquet or .jsonl file in {', '.join(KINDS)}")
+    for kind, found in files.items():
+        for file in found:
+            _check_file(file, kind)
+    return files
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    if folder.is_dir():
+        yield from (f for f in folder.iterdir() if f.suffix in (".parquet", ".jsonl") and f.name[0] not in "._")
+
+
+def _check_file(file: Path, kind: str) -> None:
+    version = _version_of_parquet(file, kind) if file.suffix == ".parquet" else _version_of_lines(file)
+    if version not in (None, VERSION):
+        raise InvalidInput(f"{file}: is telemetry of version {version}; this headrace reads version {VERSION}")
+
+
+def _version_of_parquet(file: Path, kind: str) -> int | None:
+    """The version a file names; files that other programs wrote name none, and need the columns at least."""
+    try:
+        schema = pq.read_schema(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InvalidInput(f"{file}: is not a Parquet file ({str(error).splitlines()[0]})") from None
+    named = (schema.metadata or {}).get(VERSION_KEY)
+    if named is not None:
+        return int(named)
+    if absent := [name for name in KINDS[kind].names if name not in schema.names]:
+        raise InvalidInput(f"{file}: is not telemetry of kind `{kind}`; it has no column `{absent[0]}`")
+    return None
+
+
+def _version_of_lines(file: Path) -> int | None:
+    """The version of the first line; a line that cannot be read is a matter for the quarantine."""
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        try:
+            said = json.loads(lines.readline())
+        except json.JSONDecodeError:
+            return None
+    return said.get("version") if isinstance(said, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def at_rest(spark: SparkSession, kind: str, files: list[Path]) -> DataFrame:
+    """All rows of one kind, with `raw` (a line that was not JSON of this kind) and `version`."""
+    parquet = [str(f) for f in files if f.suffix == ".parquet"]
+    lines = [str(f) for f in files if f.suffix == ".jsonl"]
+    read = spark.read
+    found = [_plain(read.schema(columns_of(kind)).parquet(*parquet))] if parquet else []
+    if lines or not parquet:
+        reader = read.schema(_line_columns(kind)).option("columnNameOfCorruptRecord", "raw")
+        found.append(reader.json(lines) if lines else spark.createDataFrame([], _line_columns(kind)))
+    return found[0] if len(found) == 1 else found[0].unionByName(found[1])
+
+
+def growing(spark: SparkSession, folder: Path, kind: str) -> DataFrame:
+    """The same, as a stream of the files that are added."""
+    # Spark would pass over files a week older than the newest one; a node that was cut off may send them yet.
+    options = {"maxBytesPerTrigger": str(BYTES_PER_BATCH), "maxFileAge": "3650d"}
+    reader = spark.readStream.options(**options)
+    parquet = reader.schema(columns_of(kind)).option("pathGlobFilter", "*.parquet").parquet(str(folder / kind))
+    reader = spark.readStream.options(**options).option("columnNameOfCorruptRecord", "raw")
+    lines = reader.schema(_line_columns(kind)).option("pathGlobFilter", "*.jsonl").json(str(folder / kind))
+    return _plain(parquet).unionByName(lines)
+
+
+def _line_columns(kind: str) -> StructType:
+    return columns_of(kind).add("version", "integer").add("raw", "string")
+
+
+def _plain(rows: DataFrame) -> DataFrame:
+    return rows.withColumns({"version": F.lit(None).cast("int"), "raw": F.lit(None).cast("string")})

@@ -1,0 +1,130 @@
+"""The headrace/1 document of an application: stages as components, executors as nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import add
+from typing import Any
+
+from headrace.model.document import FORMAT
+from headrace.observe.spark_log.measured import Application, Executor, Measured, Work, together
+
+PYTHON_FLAG = "the CPU of Python workers is not in Spark's figures"
+NO_RECORDS_FLAG = "Spark counted no records, so the whole cost is fixed"
+EVEN_WITHIN = 0.02  # shares that differ less from even ones are left out
+
+
+def document_of(application: Application) -> tuple[dict[str, Any], list[str]]:
+    """The document, and notes on what it takes for granted."""
+    executors = together(application.executors)
+    by_name = {m.component.name: m for m in application.components}
+    notes = [
+        f"rates are per second of the {application.seconds:.3g} s "
+        + ("from the first task to the last" if application.streaming else "in which tasks ran")
+    ]
+    left_out = len(application.executors) - len(executors)
+    if left_out:
+        notes.append(
+            f"{left_out} of {len(application.executors)} executors came or went; the cluster is as it was at its largest"
+        )
+    in_python = [m.component.name for m in application.components if m.component.in_python]
+    if in_python:
+        notes.append(f"{', '.join(in_python)}: {PYTHON_FLAG}; measure it in the tasks, or set cpu_ms by hand")
+    notes.append("a log does not say how fast the network is: set bandwidth_mbps on the nodes to have it counted")
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "topology": {
+            "name": application.name.replace("/", "-") or "application",
+            "workers": len(executors),
+            "components": {name: _component(m, application) for name, m in by_name.items()},
+        },
+        "cluster": {"nodes": {e.node: _node(e) for e in executors}},
+        "profile": {name: _costs(m, application, executors) for name, m in by_name.items()},
+    }
+    streams = [stream for m in application.components for stream in _streams(m, by_name, application)]
+    return content | ({"streams": streams} if streams else {}), notes
+
+
+def _component(m: Measured, application: Application) -> dict[str, Any]:
+    memory_mb = m.work.byte_seconds / application.seconds / m.component.tasks / 2**20
+    held = {"memory_mb": _short(memory_mb)} if memory_mb > 0 else {}
+    if m.component.inputs:
+        return {"tasks": m.component.tasks, "inputs": dict.fromkeys(m.component.inputs, "shuffle"), **held}
+    return {"spout": True, "tasks": m.component.tasks, "rate": _short(_processed(m.work) / application.seconds), **held}
+
+
+def _processed(work: Work) -> float:
+    """Records a stage worked on; a source that counts none (a generated range) by what it wrote."""
+    return work.records_in or work.written_records or work.sink_records
+
+
+def _node(executor: Executor) -> dict[str, Any]:
+    # Executors of one host are one rack: what passes between them does not leave the machine.
+    return {
+        "type": executor.type, "rack": executor.host, "cpu": executor.cores * 100, "cores": executor.cores,
+        "memory_mb": executor.memory_mb, "slots": 1,
+    }  # fmt: skip
+
+
+def _costs(m: Measured, application: Application, executors: tuple[Executor, ...]) -> dict[str, Any]:
+    """CPU per record, over all executors, and where they are of several types also by type."""
+    types = {e.id: e.type for e in executors}
+    found = {"*": _cost(m, m.work, application.seconds)}
+    if len(set(types.values())) > 1:
+        for machine in sorted(set(types.values())):
+            parts = [work for executor, work in m.on.items() if types.get(executor) == machine]
+            if parts and _processed(here := reduce(add, parts)) > 0:
+                found[machine] = _cost(m, here, application.seconds)
+    return found
+
+
+def _cost(m: Measured, work: Work, seconds: float) -> dict[str, Any]:
+    flags = [PYTHON_FLAG] if m.component.in_python else []
+    runs = {"windows": len(m.runs)} if len(m.runs) > 1 else {}
+    read = work.shuffle_records if m.component.inputs else _processed(work)
+    if read > 0:
+        return {"cpu_ms": _short(work.cpu_ms / read), **runs, **_flag(flags)}
+    points = work.cpu_ms / seconds / 10 / m.component.tasks
+    return {"cpu_fixed": _short(points), **runs, **_flag([*flags, NO_RECORDS_FLAG])}
+
+
+def _flag(flags: list[str]) -> dict[str, str]:
+    return {"flag": "; ".join(flags)} if flags else {}
+
+
+def _streams(m: Measured, by_name: Mapping[str, Measured], application: Application) -> list[dict[str, Any]]:
+    """What each input brought: Spark counts what a stage reads as a whole, so it is shared out by what the sources wrote."""
+    sources = [by_name[name] for name in m.component.inputs]
+    written = [source.work.written_records for source in sources]
+    total = sum(written)
+    shares = _shares(m.partition_records)
+    found: list[dict[str, Any]] = []
+    for source, wrote in zip(sources, written, strict=True):
+        part = wrote / total if total > 0 else 1 / len(sources)
+        records = m.work.shuffle_records * part
+        worked_on = _processed(source.work)
+        stream: dict[str, Any] = {
+            "from": source.component.name,
+            "to": m.component.name,
+            "tuples_per_s": _short(records / application.seconds),
+        }
+        if worked_on > 0:
+            stream["selectivity"] = _short(records / worked_on)
+        if wrote > 0:
+            stream["bytes"] = _short(source.work.written_bytes / wrote)
+        found.append(stream | ({"shares": list(shares)} if shares else {}))
+    return found
+
+
+def _shares(records: tuple[float, ...]) -> list[float]:
+    """The part of each target task; nothing if all are much the same."""
+    total = sum(records)
+    if total <= 0 or max(records) - min(records) <= EVEN_WITHIN * total / len(records):
+        return []
+    return [_short(value / total) for value in records]
+
+
+def _short(value: float) -> float:
+    """Six digits: more are noise, and make the file hard to read."""
+    return float(f"{value:.6g}")

@@ -1,0 +1,27 @@
+"""A topology that runs on Storm as a headrace/1 document, from Storm's UI REST API or from answers of it that were saved."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from headrace.errors import InvalidInput
+from headrace.model.read import nearest
+from headrace.observe.storm.document import document_of
+from headrace.observe.storm.source import TIMEOUT_S, asked, saved
+
+
+def storm(
+    source: str, topology: str | None = None, *, window: str = "600", timeout_s: float = TIMEOUT_S
+) -> tuple[dict[str, Any], list[str]]:
+    """The headrace/1 document of a running topology, or of saved answers, and notes."""
+    scheme = urlsplit(source).scheme
+    if scheme in ("http", "https"):
+        return document_of(asked(source, topology, window, timeout_s))
+    if "://" in source:
+        raise InvalidInput(f"{source}: {scheme} is not asked; give http:// or https:// and the host and port of Storm's UI")
+    answers = saved(source)
+    if topology not in (None, answers.page.id, answers.page.name):
+        found = [answers.page.name, answers.page.id]
+        raise InvalidInput(f"{source}: is of the topology `{answers.page.id}`, not `{topology}`{nearest(str(topology), found)}")
+    return document_of(answers)

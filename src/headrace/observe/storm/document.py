@@ -1,0 +1,191 @@
+"""The headrace/1 document of Storm's answers. A task of ours is a thread, which Storm calls an executor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.model.document import FORMAT, Grouping
+from headrace.observe.storm.answers import Answers, Bolt, Count, Drawn, Spout, Subscription, Supervisors, Vertex, of_storm
+
+FULL = 0.8  # of a bolt's capacity: beyond, its queue grows with every burst
+BEHIND = 0.95  # of what was sent to it, what a bolt worked off
+LATENCY_FLAG = "from execute latency, which is wall-clock time: CPU is less where execute() waits"
+CAPACITY_FLAG = "from capacity, since the execute latency is below what Storm shows"
+GROUPINGS: dict[str, Grouping] = {
+    "shuffle": "shuffle", "none": "none", "fields": "fields", "all": "all", "direct": "direct",
+    "local_or_shuffle": "local-or-shuffle", "custom_object": "custom", "custom_serialized": "custom",
+}  # fmt: skip
+
+
+def document_of(answers: Answers) -> tuple[dict[str, Any], list[str]]:
+    """The headrace/1 document, and notes on what Storm does not say and on what looks wrong."""
+    page, rates = answers.page, _rates(answers)
+    own = [vertex for vertex in (*page.spouts, *page.bolts) if not of_storm(vertex.id)]
+    topology: dict[str, Any] = {"name": page.name.replace("/", "-")}
+    if page.workers_total:
+        topology["workers"] = page.workers_total
+    for key, setting in (("priority", "topology.priority"), ("worker_max_heap_mb", "topology.worker.max.heap.size.mb")):
+        if isinstance(value := page.configuration.get(setting), int | float):
+            topology[key] = value
+    topology["components"] = {vertex.id: _component(vertex, answers, rates) for vertex in own}
+    content = {
+        "format": FORMAT,
+        "topology": topology,
+        "cluster": {"nodes": _nodes(answers, answers.supervisors)} if answers.supervisors is not None else None,
+        "profile": {v.id: {"*": cost} for v in own if isinstance(v, Bolt) and (cost := _cost(v, answers))},
+        "streams": list(_streams(answers, rates)),
+    }
+    return {key: value for key, value in content.items() if value}, list(_notes(answers, rates))
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Tuples/s, by component and stream."""
+
+    emitted: Mapping[str, Mapping[str, float]]
+    executed: Mapping[str, Mapping[tuple[str, str], float]]  # by source and stream
+    seconds: float
+
+    def out_of(self, component: str) -> float:
+        return sum(self.emitted.get(component, {}).values())
+
+    def into(self, component: str) -> float:
+        return sum(self.executed.get(component, {}).values())
+
+
+def _rates(answers: Answers) -> Rates:
+    page, metrics = answers.page, answers.metrics
+    if metrics is not None:
+        seconds = _seconds(metrics.window, page.uptime_s)
+        vertices = (*metrics.spouts, *metrics.bolts)
+        emitted = {v.id: {c.stream: c.value / seconds for c in v.emitted if not of_storm(c.stream)} for v in vertices}
+        executed = {v.id: {(c.source, c.stream): c.value / seconds for c in _of_users(v.executed)} for v in metrics.bolts}
+        return Rates(emitted, executed, seconds)
+    # The page only knows totals: right where a component has one stream; where it has several, each is taken to carry the same.
+    seconds = _seconds(page.window, page.uptime_s)
+    used: dict[str, set[str]] = {}
+    for name in answers.drawn:
+        for entry in _subscriptions(answers, name):
+            used.setdefault(entry.source, set()).add(entry.stream)
+    emitted = {
+        v.id: dict.fromkeys(streams := sorted(used.get(v.id, {"default"})), v.emitted / seconds / len(streams))
+        for v in (*page.spouts, *page.bolts)
+    }
+    return Rates(emitted, {v.id: {("", ""): v.executed / seconds} for v in page.bolts}, seconds)
+
+
+def _seconds(window: str, uptime_s: float) -> float:
+    """The time counts are of: the window, or less if the topology is younger."""
+    return max(1.0, min(float(window) if window.isdecimal() else uptime_s, uptime_s))
+
+
+def _of_users(counts: Iterable[Count]) -> list[Count]:
+    return [c for c in counts if not of_storm(c.source) and not of_storm(c.stream)]
+
+
+def _component(vertex: Vertex, answers: Answers, rates: Rates) -> dict[str, Any]:
+    found: dict[str, Any] = {"tasks": vertex.executors}
+    if isinstance(vertex, Spout):
+        found = {"spout": True, **found, "rate": _short(rates.out_of(vertex.id))}
+    inputs: dict[str, list[dict[str, str]]] = {}
+    for entry in _subscriptions(answers, vertex.id):
+        inputs.setdefault(entry.source, []).append({"stream": entry.stream, "grouping": GROUPINGS.get(entry.grouping, "custom")})
+    if inputs:
+        found["inputs"] = inputs
+    if answers.page.shows_resources:
+        asked = {"cpu": vertex.cpu, "memory_mb": vertex.on_heap_mb + vertex.off_heap_mb}
+        found |= {key: value for key, value in asked.items() if value}
+    return found
+
+
+def _subscriptions(answers: Answers, component: str) -> list[Subscription]:
+    """What a component reads, without the streams that Storm itself adds."""
+    known = {v.id for v in (*answers.page.spouts, *answers.page.bolts)}
+    drawn = answers.drawn.get(component, Drawn())
+    return [s for s in drawn.inputs if s.source in known and not of_storm(s.source) and not of_storm(s.stream)]
+
+
+def _streams(answers: Answers, rates: Rates) -> Iterator[dict[str, Any]]:
+    for component in answers.drawn:
+        for entry in _subscriptions(answers, component):
+            sent = rates.emitted.get(entry.source, {}).get(entry.stream, 0.0)
+            worked_on = rates.into(entry.source) or rates.out_of(entry.source)  # a spout works on what it emits
+            stream = {"from": entry.source, "to": component, "stream": entry.stream, "tuples_per_s": _short(sent)}
+            yield stream | ({"selectivity": _short(sent / worked_on)} if worked_on else {})
+
+
+def _cost(bolt: Bolt, answers: Answers) -> dict[str, Any] | None:
+    """CPU per tuple of a bolt; nothing if it did nothing yet."""
+    for vertex in answers.metrics.bolts if answers.metrics else ():
+        executed = {(c.source, c.stream): c.value for c in _of_users(vertex.executed)}
+        took = sum(c.value * executed.get((c.source, c.stream), 0.0) for c in vertex.executed_ms_avg)
+        if vertex.id == bolt.id and took > 0:
+            return {"cpu_ms": _short(took / sum(executed.values())), "flag": LATENCY_FLAG}
+    if bolt.execute_ms > 0:
+        return {"cpu_ms": _short(bolt.execute_ms), "flag": LATENCY_FLAG}
+    if bolt.capacity > 0 and bolt.executed > 0:  # capacity: the part of its time an executor spends in execute()
+        seconds = _seconds(answers.page.window, answers.page.uptime_s)
+        return {"cpu_ms": _short(bolt.capacity * bolt.executors * seconds * 1000 / bolt.executed), "flag": CAPACITY_FLAG}
+    return None
+
+
+def _nodes(answers: Answers, summary: Supervisors) -> dict[str, Any]:
+    """Supervisors as nodes; what others use there is taken, what this topology itself uses is free for the new plan."""
+    hosts = [supervisor.host for supervisor in summary.supervisors]
+    nodes: dict[str, Any] = {}
+    for supervisor in summary.supervisors:
+        own = [worker for worker in answers.page.workers if worker.supervisor == supervisor.id]
+        alone = hosts.count(supervisor.host) == 1
+        node: dict[str, Any] = {"slots": supervisor.slots}
+        taken: dict[str, Any] = {}
+        if (others := supervisor.slots_used - len(own)) > 0:
+            taken["slots"] = list(range(min(others, supervisor.slots)))
+        if summary.shows_resources:
+            node |= {"cpu": supervisor.cpu, "memory_mb": supervisor.memory_mb}
+            cpu = supervisor.cpu_used - sum(worker.cpu for worker in own)
+            memory_mb = supervisor.memory_mb_used - sum(worker.on_heap_mb + worker.off_heap_mb for worker in own)
+            taken |= {key: _short(value) for key, value in (("cpu", cpu), ("memory_mb", memory_mb)) if value > 1e-6}
+        nodes[supervisor.host if alone else f"{supervisor.host}-{supervisor.id[:8]}"] = node | ({"taken": taken} if taken else {})
+    return nodes
+
+
+def _notes(answers: Answers, rates: Rates) -> Iterator[str]:
+    page = answers.page
+    yield f"rates are means over {rates.seconds:g} s; Storm counts a sample of its tuples (topology.stats.sample.rate) and multiplies"
+    if answers.version is not None and not answers.version.startswith("2."):
+        yield f"this is Storm {answers.version}; the field names are those of Storm 2"
+    if answers.metrics is None:
+        yield "no /metrics: what a component emits is taken from its page, and divided evenly over its streams where it has several"
+    if answers.supervisors is None:
+        yield "no /supervisor/summary: there is no cluster in the document"
+    elif not answers.supervisors.shows_resources:
+        yield "the resource-aware scheduler is off, so Storm knows slots only: set cpu and memory_mb on the nodes to have them counted"
+    used = {entry.grouping for name in answers.drawn for entry in _subscriptions(answers, name)}
+    if "fields" in used:
+        yield "Storm shows a global grouping as `fields`: change it to `global` by hand where it is one"
+    if odd := sorted(used - GROUPINGS.keys()):
+        yield f"unknown groupings, taken as custom: {', '.join(odd)}"
+    spouts = ", ".join(spout.id for spout in page.spouts if not of_storm(spout.id))
+    asked = "what was requested for them is used" if page.shows_resources else "they count as free"
+    yield f"Storm does not measure the CPU of spouts ({spouts}), so {asked}; nor does it measure bytes, and its ackers are left out"
+    yield from _findings(answers, rates)
+
+
+def _findings(answers: Answers, rates: Rates) -> Iterator[str]:
+    """Bolts that are full, fail, or work off less than is sent to them."""
+    for bolt in answers.page.bolts:
+        if bolt.capacity > FULL:
+            yield f"{bolt.id} is at {bolt.capacity:.0%} of its capacity: it needs more executors, or a faster node"
+        if bolt.failed:
+            yield f"{bolt.id} failed {bolt.failed:,.0f} tuples"
+        for entry in _subscriptions(answers, bolt.id) if answers.metrics else ():
+            sent = rates.emitted.get(entry.source, {}).get(entry.stream, 0.0)
+            done = rates.executed.get(bolt.id, {}).get((entry.source, entry.stream), 0.0)
+            if entry.grouping != "all" and done < BEHIND * sent:
+                yield f"{bolt.id} worked off {done / sent:.0%} of what {entry.source} sent on `{entry.stream}`: it falls behind"
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")

@@ -1,0 +1,156 @@
+"""One batch from the plan in force to the commit, whoever runs its stages.
+
+Take the plan in force, compile the stages, have them run (`Job`), compare hosts with the plan, deliver to the sinks, commit, record. A batch
+that was committed before is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from headrace.errors import HeadraceError, InvalidInput
+from headrace.run.compiling import Compiled, compiled
+from headrace.run.measured import record
+from headrace.run.placement import Placement, PlanInForce
+from headrace.run.stages import stages
+from headrace.run.state import Commit, Store, write_whole
+from headrace.run.task import Report
+from headrace.run.topology import Topology, task_name
+
+OnError = Literal["stop", "quarantine"]
+Job = Callable[[Compiled, Topology], Sequence[Report]]  # runs the stages; gives a report of every task
+KeepInput = Callable[[Path], None]  # writes the batch's input into a folder
+
+
+class BoltFailed(HeadraceError):
+    """A component's own code raised an error."""
+
+    kind = "bolt-failed"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDone:
+    """What is known about a batch once it is over."""
+
+    batch: int
+    seconds: float
+    plan: str | None
+    tuples: int  # taken in by the spouts
+    remote_bytes: int  # between nodes, as the tasks really ran
+    total_bytes: int
+    misplaced: tuple[str, ...]  # tasks that did not run on the node of the plan
+    reports: tuple[Report, ...] = field(repr=False, default=())
+    failure: str | None = None  # the batch was put aside
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to run."""
+
+    checkpoint: Path  # a folder that the driver and all tasks can read and write
+    hosts: Mapping[str, str] | None = None  # node -> host; None: places are not looked at, as in local mode
+    batches: int | None = None  # stop after so many; None: when the sources end, or never
+    once: bool = False  # take what the sources hold now, batch by batch, and end
+    interval_s: float = 0.0  # least time from the start of one batch to the start of the next
+    telemetry: Path | None = None
+    on_error: OnError = "stop"
+    listen: Callable[[BatchDone], None] = lambda done: None
+
+
+class Batches:
+    """The batches of a topology, one after another."""
+
+    def __init__(self, topology: Topology, plan: PlanInForce, settings: Settings) -> None:
+        topology.check()
+        self.topology, self.plan, self.settings = topology, plan, settings
+        self.order = stages(topology.components)
+        self.store = Store(settings.checkpoint)
+        run_name = self.store.last().run
+        for output in topology.outputs:
+            output.sink.open(run_name)
+
+    def run(self, batch: int, job: Job, keep_input: KeepInput) -> BatchDone | None:
+        """Run a batch; None if it was committed before."""
+        last, start = self.store.last(), time.time()
+        if last.batch > batch:
+            raise InvalidInput(f"{self.settings.checkpoint}: its commits are ahead of the stream; the folder was changed by hand")
+        if last.batch == batch:
+            return None
+        placement = self.plan.current()
+        topology = self.topology if placement is None else self.topology.with_tasks(placement.tasks)
+        self.store.batch_folder(batch)
+        attempt, folder = uuid.uuid4().hex[:8], self.settings.checkpoint
+        ready = compiled(topology, self.order, placement, last, batch=batch, attempt=attempt, folder=folder)
+        reports = job(ready, topology)
+        failed = next((r for r in reports if r.failure is not None), None)
+        if failed is not None:
+            self._put_aside(failed, batch, keep_input)
+            for i, output in enumerate(topology.outputs):
+                output.sink.deliver(batch, ready.parts[i], ())  # nothing of it, and what tasks have written goes away
+            self.store.commit(replace(last, batch=batch, quarantined=True, facts={"task": failed.task, "error": failed.failure}))
+        else:
+            for i, output in enumerate(topology.outputs):
+                files = [Path(file) for r in reports for number, file in r.parts if number == i]
+                output.sink.deliver(batch, ready.parts[i], files)
+            state = dict.fromkeys(entry for r in reports for entry in r.state)
+            carried = tuple(entry for r in reports for entry in r.carried)
+            for entry in (*state, *carried):
+                if not (folder / entry.file).exists():
+                    raise InvalidInput(
+                        f"{folder}: {entry.file} was written by a task and is not there; all nodes must share the folder"
+                    )
+            facts = {"plan": placement.name if placement else None, "tasks": {n: c.tasks for n, c in topology.components.items()}}
+            self.store.commit(Commit(batch, tuple(state), carried, last.run, facts=facts))
+        done = self._told(reports, placement, batch, time.time() - start, failed)
+        if self.settings.telemetry is not None and failed is None:
+            record(
+                self.settings.telemetry, topology.name, batch, [(r, node_of(r, self.settings.hosts)) for r in reports], placement
+            )
+        self.settings.listen(done)
+        return done
+
+    def _put_aside(self, failed: Report, batch: int, keep_input: KeepInput) -> None:
+        """Keep the batch that a component could not take, or give up."""
+        if self.settings.on_error == "stop":
+            raise BoltFailed(
+                f"component `{failed.component}`, task {failed.task}, batch {batch}: {failed.failure}",
+                task=failed.task, fix="mend the component and start again, or put such batches aside with --on-error quarantine",
+            )  # fmt: skip
+        folder = self.settings.checkpoint / "quarantine" / f"batch={batch}"
+        folder.mkdir(parents=True, exist_ok=True)
+        keep_input(folder / "input")
+        told = {"batch": batch, "component": failed.component, "task": failed.task, "error": failed.failure}
+        write_whole(folder / "error.json", json.dumps(told).encode())
+
+    def _told(
+        self, reports: Sequence[Report], placement: Placement | None, batch: int, seconds: float, failed: Report | None
+    ) -> BatchDone:
+        hosts = self.settings.hosts
+        node = {(r.component, r.number): node_of(r, hosts) for r in reports}
+        away = {} if hosts is None or placement is None else {t: n for t, n in node.items() if n != placement.node(t)}
+        edges = [(node_of(r, hosts), node[c, n], size) for r in reports for c, n, _, size in r.edges]
+        return BatchDone(
+            batch=batch,
+            seconds=seconds,
+            plan=placement.name if placement else None,
+            tuples=sum(r.tuples_in for r in reports if self.topology.components[r.component].spout),
+            remote_bytes=sum(size for here, there, size in edges if here != there),
+            total_bytes=sum(size for _, _, size in edges),
+            misplaced=tuple(task_name(component, number + 1) for component, number in away),
+            reports=tuple(reports),
+            failure=None if failed is None else f"{failed.task}: {failed.failure}",
+        )
+
+
+def node_of(report: Report, hosts: Mapping[str, str] | None) -> str:
+    """The node that a task ran on; a machine that no node stands on goes by its own name."""
+    for node, host in (hosts or {}).items():
+        if node in report.where or host in report.where:
+            return node
+    return report.where[0]

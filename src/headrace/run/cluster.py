@@ -1,0 +1,43 @@
+"""The executors of the Spark cluster that a session runs on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from headrace.errors import Unsupported
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def executor_cores(spark: SparkSession) -> dict[str, int]:
+    """Cores per host, over all executors that are there."""
+    context = cast(Any, spark.sparkContext)
+    listed = context._jsc.sc().statusStore().executorList(True)
+    cores: dict[str, int] = {}
+    for i in range(listed.size()):
+        executor = listed.apply(i)
+        if executor.id() != "driver":
+            host = str(executor.hostPort()).rpartition(":")[0]
+            cores[host] = cores.get(host, 0) + int(executor.totalCores())
+    return cores
+
+
+def wait_for_hosts(
+    spark: SparkSession, hosts: Iterable[str], *, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic
+) -> dict[str, int]:
+    """Wait until every host has an executor; gives cores per host."""
+    wanted, deadline = set(hosts), clock() + seconds
+    while True:
+        cores = executor_cores(spark)
+        missing = wanted - cores.keys()
+        if not missing:
+            return cores
+        if clock() > deadline:
+            raise Unsupported(
+                f"no executor on {', '.join(sorted(missing))} after {seconds:g} s; there are executors on {', '.join(sorted(cores)) or 'no host'}",
+                fix="name the plan's nodes as the cluster's executors are named",
+            )
+        time.sleep(0.2)

@@ -1,0 +1,162 @@
+"""A topology as one Structured Streaming query: every micro-batch runs the topology's stages where the plan says.
+
+All spouts are one tagged stream, so that one batch id covers them. The stages of a batch are one Spark job; blocks go through Spark's own
+shuffle. Spark commits after us; a batch that Spark runs again although it is committed here is passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark import RDD
+from pyspark.accumulators import AccumulatorParam
+from pyspark.serializers import NoOpSerializer
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from headrace.errors import HeadraceError, InvalidInput
+from headrace.run.batches import Batches, Settings
+from headrace.run.compiling import Compiled
+from headrace.run.located import forget_shuffles, sent
+from headrace.run.placement import PlanInForce
+from headrace.run.task import Report, Reports, Stage, divide, run_seat, settle
+from headrace.run.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+def run(spark: SparkSession, topology: Topology, plan: PlanInForce | None, settings: Settings) -> int:
+    """Run a topology until its sources end or the batches are done; gives the number of batches."""
+    return Running(spark, topology, plan or PlanInForce(topology), settings).wait()
+
+
+class Latest(AccumulatorParam[Any]):
+    """Collects the reports of tasks that succeeded; of a task that ran twice, the later report stays."""
+
+    def zero(self, value: Any) -> Any:
+        return {}
+
+    def addInPlace(self, value1: Any, value2: Any) -> Any:
+        value1.update(value2)
+        return value1
+
+
+class Running:
+    """A topology that runs; `plan.set(..)` puts another plan in force while it does."""
+
+    def __init__(self, spark: SparkSession, topology: Topology, plan: PlanInForce, settings: Settings) -> None:
+        self.batches = Batches(topology, plan, settings)
+        self.settings, self.done = settings, 0
+        self._context = spark.sparkContext
+        self._failure: Exception | None = None
+        self._enough = threading.Event()
+        self._reports = spark.sparkContext.accumulator(cast(Any, {}), Latest())
+        self._started = threading.Event()
+        self._query = self._start(tagged(spark, topology), topology.name)
+        self._started.set()
+
+    def wait(self) -> int:
+        """Wait for the end; an error of the topology is raised here."""
+        try:
+            while self._query.isActive and not self._enough.wait(0.05):
+                pass
+        finally:
+            self.stop()
+        if self._failure is not None:
+            if "HEADRACE_SPARK_LOG" not in os.environ:
+                self._context.setLogLevel("ERROR")
+            raise self._failure
+        if (error := self._query.exception()) is not None and not self._enough.is_set():
+            raise error
+        return self.done
+
+    def stop(self) -> None:
+        """Stop; a batch on the way is given up, and run again at the next start."""
+        if self._query.isActive:
+            self._query.stop()
+
+    def _start(self, spouts: DataFrame, name: str) -> StreamingQuery:
+        writer = spouts.writeStream.queryName(name).foreachBatch(self._batch)
+        writer = writer.option("checkpointLocation", str(self.settings.checkpoint / "spark"))
+        if self.settings.once:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{self.settings.interval_s} seconds").start()
+
+    def _batch(self, spouts: DataFrame, batch: int) -> None:
+        self._started.wait()
+        if self._enough.is_set():  # this batch must not count as done
+            raise InvalidInput("no further batch is wanted")
+        try:
+            done = self.batches.run(
+                batch, lambda ready, topology: self._job(spouts, ready, topology), lambda folder: spouts.write.parquet(str(folder), mode="overwrite")
+            )  # fmt: skip
+        except Exception as error:
+            self._failure = self._failure or error  # Spark hands on its text only
+            if isinstance(error, HeadraceError) and "HEADRACE_SPARK_LOG" not in os.environ:
+                self._context.setLogLevel("OFF")  # the refusal says it all; Spark would add two stack traces
+            raise
+        self.done += done is not None
+        if self.settings.batches is not None and self.done >= self.settings.batches:
+            self._enough.set()
+            while self._query.isActive:  # let nothing begin between this batch and the stop
+                time.sleep(0.01)
+
+    def _job(self, spouts: DataFrame, ready: Compiled, topology: Topology) -> list[Report]:
+        """Run the stages as one Spark job."""
+        self._reports.value = {}
+        hosts, report = self.settings.hosts, self._reports.add
+        packets = taken_in(spouts, ready.stages[0], topology)
+        for stage, nodes in zip(ready.stages, ready.nodes, strict=True):
+            where = [None if hosts is None or node is None else hosts.get(node, node) for node in nodes]
+            packets = sent(packets, where).mapPartitionsWithIndex(seated(stage, report))
+        packets.collect()  # nothing comes back: the last stage has nobody to send to
+        forget_shuffles(packets)
+        came = cast(Reports, self._reports.value)
+        return [
+            came[stage.batch, s.role, s.component, s.number] for stage in ready.stages for s in stage.seats if s.role != "wait"
+        ]
+
+
+def tagged(spark: SparkSession, topology: Topology) -> DataFrame:
+    """All spouts as one stream: the spout's name, and its row in a column of that name."""
+    streams: list[DataFrame] = []
+    for name, work in topology.work.items():
+        if work.source is not None:
+            rows = work.source(spark)
+            if not rows.isStreaming:
+                raise InvalidInput(f"spout `{name}`: its source gives a table; a stream is needed, as spark.readStream gives")
+            streams.append(rows.select(F.lit(name).alias("spout"), F.struct("*").alias(name)))
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), streams)
+
+
+def taken_in(spouts: DataFrame, first: Stage, topology: Topology) -> RDD[Any]:
+    """The batch as blocks for the spouts' tasks."""
+    # One Arrow message per few thousand rows, straight from the JVM: rows never become Python objects.
+    frame = cast(Any, spouts)
+    schema = to_arrow_schema(spouts.schema, timezone="UTC")
+    messages: RDD[Any] = RDD(frame._jdf.toArrowBatchRdd().toJavaRDD(), spouts.sparkSession.sparkContext, NoOpSerializer())
+    counts = {name: c.tasks for name, c in topology.components.items() if c.spout}
+    partitions = {name: (first.first_seat(name), tasks) for name, tasks in counts.items()}
+
+    def hand_out(part: int, batches: Iterable[bytes]) -> Iterator[Any]:
+        settle()
+        return divide(batches, part, schema, partitions)
+
+    return messages.mapPartitionsWithIndex(hand_out)
+
+
+def seated(stage: Stage, report: Callable[[Reports], None]) -> Callable[[int, Iterable[bytes]], Iterator[Any]]:
+    """What Spark runs on each partition of a stage."""
+
+    def seat(index: int, arrived: Iterable[bytes]) -> Iterator[Any]:
+        settle()
+        return run_seat(stage, index, arrived, report)
+
+    return seat

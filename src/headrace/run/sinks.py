@@ -1,0 +1,123 @@
+"""Where results go. Tasks write parts of a batch to files; the driver delivers them when the whole batch has run.
+
+Parquet    exactly once: a batch's folder is replaced as a whole, and a batch that runs again replaces its own
+Console    at least once: what a batch printed before a crash is printed again
+Callback   at least once, in the driver
+"""
+
+# pyright: reportUnknownParameterType=false
+# pyarrow says nothing about its types.
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headrace.errors import InvalidInput
+from headrace.run.state import read_table, write_table, write_whole
+
+OWNER = "_run"  # in a Parquet folder: the name of the run that it belongs to
+
+
+Writer = Callable[[Path, pa.Table], None]
+
+
+class Sink(Protocol):
+    """Takes the output of a component, batch by batch."""
+
+    def open(self, run: str) -> None:
+        """Called once, before the first batch."""
+        ...
+
+    def parts(self, batch: int, attempt: str, scratch: Path) -> Path:
+        """The folder for the parts of a batch; `scratch` is one that goes away by itself."""
+        ...
+
+    def writer(self) -> Writer:
+        """What writes a part; it goes to the tasks, on any machine, and the sink itself does not."""
+        ...
+
+    def deliver(self, batch: int, parts: Path, files: Sequence[Path]) -> None:
+        """Make a batch visible; called in the driver before the batch commits, again if it runs again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parquet:
+    """`folder/batch=N/component.N-xxxxxxxx.parquet`: one folder per batch, each batch exactly once."""
+
+    folder: str
+
+    def open(self, run: str) -> None:
+        owner = Path(self.folder) / OWNER
+        owner.parent.mkdir(parents=True, exist_ok=True)
+        if owner.exists() and owner.read_text() != run:
+            raise InvalidInput(
+                f"{self.folder}: holds the output of another run; name another folder, or go on with that run's checkpoint folder"
+            )
+        write_whole(owner, run.encode())
+
+    def parts(self, batch: int, attempt: str, scratch: Path) -> Path:
+        return Path(self.folder).absolute() / f".{batch}-{attempt}"  # tasks have another working directory
+
+    def writer(self) -> Writer:
+        return write_parquet
+
+    def deliver(self, batch: int, parts: Path, files: Sequence[Path]) -> None:
+        names = {file.with_suffix(".parquet").name for file in files}
+        final = Path(self.folder) / f"batch={batch}"
+        shutil.rmtree(final, ignore_errors=True)
+        if files and parts.exists():
+            for file in parts.iterdir():
+                if file.name not in names:  # by an attempt of a task that was run again
+                    file.unlink()
+            parts.rename(final)
+        if missing := names - {file.name for file in final.glob("*.parquet")}:
+            raise InvalidInput(
+                f"{self.folder}: {min(missing)} was written by a task and is not there; all nodes must share the folder"
+            )
+        for stale in Path(self.folder).glob(f".{batch}-*"):
+            shutil.rmtree(stale, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """Calls `function(batch, table)` in the driver, for every batch with output; at least once."""
+
+    function: Callable[[int, pa.Table], object]
+
+    def open(self, run: str) -> None:
+        pass
+
+    def parts(self, batch: int, attempt: str, scratch: Path) -> Path:
+        return scratch
+
+    def writer(self) -> Writer:
+        return write_table
+
+    def deliver(self, batch: int, parts: Path, files: Sequence[Path]) -> None:
+        if files:
+            self.function(batch, pa.concat_tables([read_table(file) for file in files], promote_options="permissive"))
+
+
+def write_parquet(file: Path, rows: pa.Table) -> None:
+    """One part of a Parquet output."""
+    pq.write_table(rows, file.with_suffix(".parquet"))
+
+
+def print_rows(batch: int, rows: pa.Table, most: int = 20) -> None:
+    """The first rows of a batch, on standard error."""
+    print(f"batch {batch}: {rows.num_rows:,} rows", file=sys.stderr)
+    print(rows.slice(0, most).to_pandas().to_string(index=False), file=sys.stderr, flush=True)
+
+
+def Console() -> Callback:
+    """Prints the first rows of every batch; at least once."""
+    return Callback(print_rows)
