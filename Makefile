@@ -10,7 +10,7 @@ LOCK := $(BIN)/uv pip compile --system-certs --universal --python-version 3.11 -
 .PHONY: help setup demo test check bench papers lock clean
 
 ## make setup    install everything into .venv (minutes the first time, then nothing)
-## make demo     plan an example and show how good the plan is
+## make demo     plan an example, run it on a small Spark fleet, measure it and improve it while it runs
 ## make test     run the tests
 ## make check    lint, format, types, layers
 ## make bench    measure speed and quality

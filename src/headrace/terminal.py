@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from headrace.demo import Live
 from headrace.errors import HeadraceError
 from headrace.judge.diff import Diff, diff
 from headrace.judge.explain import Costly, Explanation, costly_streams, explain_task
@@ -345,6 +346,22 @@ def safe_order(order: SafeOrder) -> RenderableType:
     if len(order.moves) > MOST_ROWS:
         grid.caption = f"and {len(order.moves) - MOST_ROWS:,} more"
     return Group(Text(words), grid, *(Text(f"  {note}", style="dim") for note in order.notes))
+
+
+def live(ran: Live) -> RenderableType:
+    """A run before and after its new plan: measured, and predicted before it ran."""
+    before, after = ran.before, ran.after
+    grid = table("per batch, median", before.plan, f"{after.plan}, predicted", f"{after.plan}, measured")
+    grid.add_row("seconds", number(before.seconds), "", number(after.seconds))
+    remote = before.remote_bytes, after.predicted_remote_bytes, after.remote_bytes
+    grid.add_row("bytes between nodes", *(number(float(x)) for x in remote))
+    totals = before.total_bytes, before.total_bytes, after.total_bytes
+    grid.add_row("  of all bytes", *(f"{x / y:.0%}" for x, y in zip(remote, totals, strict=True)))
+    for node in sorted({*before.cpu_ms, *after.cpu_ms}):
+        columns = before.cpu_ms, after.predicted_cpu_ms, after.cpu_ms
+        grid.add_row(f"CPU of {node}, ms", *(number(cpu[node]) if node in cpu else "-" for cpu in columns))
+    words = f"{ran.batches} batches in one run, {ran.misplaced} tasks misplaced. Decision: {ran.decision.reason}."
+    return Group(Text(""), grid, Text(words))
 
 
 def registry(found: Sequence[Entry]) -> RenderableType:

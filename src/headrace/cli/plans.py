@@ -147,26 +147,38 @@ def explain(files: tuple[str, ...], task: str | None, by: str | None, objective:
 @click.option(
     "--out", type=click.Path(dir_okay=False), default="headrace-demo.html", show_default=True, help="The report to write."
 )
+@click.option("--plan-only", is_flag=True, help="Run nothing on Spark.")
 @JSON
-def demo(out: str, as_json: bool) -> None:
-    """Plan word count on a nine-node cluster with every scheduler, and write a report."""
+def demo(out: str, plan_only: bool, as_json: bool) -> None:
+    """Plan word count with every scheduler and write a report; then run it on a small Spark fleet, measure it and improve it as it runs."""
+    import tempfile
+    from dataclasses import asdict
+
     from headrace import planner, terminal
-    from headrace.demo import demo_files
+    from headrace.demo import demo_files, live
     from headrace.model.build import build
     from headrace.page import page
 
-    click.echo(
-        f"Planning with {len(SCHEDULERS)} schedulers. The first run compiles the search kernels, which takes about a minute.",
-        err=True,
-    )
+    def say(message: str) -> None:
+        click.echo(message, err=True)
+
+    say(f"1. Planning with {len(SCHEDULERS)} schedulers. The first run compiles the search kernels, which takes about a minute.")
     inputs = read(demo_files())
     results = progress(planner.compare(build(inputs)), len(SCHEDULERS))
     save(out, page(results, title="Word count on nine nodes", command="headrace demo"))
+    if not as_json:
+        winner = planner.best(results)
+        terminal.show(terminal.comparison(results))
+        if winner is not None and winner.assignment is not None:
+            terminal.show(terminal.planned(winner), terminal.costly(costly_of(winner)))
+        click.echo(f"\nThe report to look at: {Path(out).resolve().as_uri()}")
+    ran = None
+    if not plan_only:
+        say("\n2. Running word count on Spark, measuring it, and planning again from what was measured.")
+        with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
+            ran = live(Path(folder), say)
     if as_json:
-        click.echo(dumps({"format": "headrace/1", "results": [r.to_json() for r in results], "report_file": out}))
-        return
-    winner = planner.best(results)
-    terminal.show(terminal.comparison(results))
-    if winner is not None and winner.assignment is not None:
-        terminal.show(terminal.planned(winner), terminal.costly(costly_of(winner)))
-    click.echo(f"\nThe report to look at: {Path(out).resolve().as_uri()}")
+        content = {"format": "headrace/1", "results": [r.to_json() for r in results], "report_file": out}
+        click.echo(dumps({**content, "live": None if ran is None else asdict(ran)}))
+    elif ran is not None:
+        terminal.show(terminal.live(ran))

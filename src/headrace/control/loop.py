@@ -5,6 +5,7 @@ The world is passed in: a running topology on Spark, or a test. "Not ready" is n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -119,7 +120,12 @@ def decide(problem: Problem, history: Sequence[Entry], now_s: float, settings: S
         moved_tasks=len(moved), moved_mb=float(task_state_mb(problem)[moved].sum()),
     )  # fmt: skip
     decision = reasoned(problem, running, better, now, then, homeless, adopted(history), now_s, settings)
-    entry = replace(entry, move=decision.move, reason=decision.reason, numbers=dict(decision.numbers))
+    entry = replace(
+        entry,
+        move=decision.move,
+        reason=decision.reason,
+        numbers={name: x for name, x in decision.numbers.items() if math.isfinite(x)},
+    )
     if not decision.move:
         return entry, None
     return replace(entry, plan=fingerprint(better)), replace(planned, assignment=better, report=then)

@@ -205,7 +205,7 @@ def no_flapping(
     """
     _not_negative(interval_s=interval_s, intervals=intervals, dwell_s=dwell_s)
     if not history:
-        return Decision(True, "no plan is in force yet")
+        return Decision(True, "no plan was changed before")
     if any(later.at_s < earlier.at_s for earlier, later in pairwise(history)) or now_s < history[-1].at_s:
         raise InvalidInput("the history of plans is not in the order of time")
     held_s, window_s = now_s - history[-1].at_s, intervals * interval_s
