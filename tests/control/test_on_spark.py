@@ -1,0 +1,106 @@
+"""The loop's world on Spark: what a run measured becomes a problem, and a better plan is in force for the next batch."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from headrace.cli import main
+from headrace.control.loop import Settings as Loop
+from headrace.control.on_spark import OnSpark, after_batches, placement_of, problem_of
+from headrace.demo import NODES, fleet_cluster
+from headrace.errors import InvalidInput
+from headrace.model.cluster import nodes_of
+from headrace.model.problem import UNPLACED
+from headrace.planner import place
+from headrace.run.apps import load, topology_of
+from headrace.run.batches import BatchDone, Settings
+from headrace.run.placement import Placement, PlanInForce, check_cores
+from headrace.run.rehearsal import rehearse
+from headrace.run.task import where_am_i
+from headrace.run.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CLUSTER = fleet_cluster()
+CORES = {name: cpu // 100 for name, cpu in NODES.items()}
+
+
+@pytest.fixture
+def topology(tmp_path: Path) -> Topology:
+    return topology_of(load("word-count"), {"tasks": 6, "out": str(tmp_path / "out")})
+
+
+def placed(topology: Topology, by: str) -> Placement:
+    nodes = nodes_of(CLUSTER)
+    return placement_of(place(problem_of(topology, nodes, {}, None), by), by, nodes)
+
+
+def test_a_node_takes_no_more_tasks_of_a_stage_than_it_has_cores(topology: Topology) -> None:
+    plan = placed(topology, "headrace")
+    check_cores(topology, plan, CORES)
+    per_stage = Counter((component, node) for (component, _), (node, _) in plan.places.items())
+    assert all(count <= CORES[node] for (_, node), count in per_stage.items())
+
+
+def test_a_plan_goes_back_and_forth_by_names_and_lost_nodes_leave_tasks_nowhere(topology: Topology) -> None:
+    plan, nodes = placed(topology, "storm-even"), nodes_of(CLUSTER)
+    current = problem_of(topology, nodes, {}, plan).current
+    assert current is not None
+    assert (current.node != UNPLACED).all()
+    fewer = problem_of(topology, {name: node for name, node in nodes.items() if name != "small-2"}, {}, plan).current
+    assert fewer is not None
+    stood_there = [where == "small-2" for where, _ in plan.places.values()]
+    assert int((fewer.node == UNPLACED).sum()) == sum(stood_there) > 0
+
+
+def test_a_plan_that_leaves_a_task_out_is_refused(topology: Topology) -> None:
+    planned = place(problem_of(topology, nodes_of(CLUSTER), {}, None), "storm-even")
+    assert planned.assignment is not None
+    planned.assignment.node.flags.writeable = True
+    planned.assignment.node[0] = UNPLACED
+    with pytest.raises(InvalidInput, match="does not place every task"):
+        placement_of(planned, "plan", {})
+
+
+def test_what_was_measured_leads_to_a_better_plan_for_the_next_batch(
+    spark: SparkSession, topology: Topology, tmp_path: Path
+) -> None:
+    plan = PlanInForce(topology, placed(topology, "storm-even"))
+    time = iter(np.arange(0.0, 1000.0, 30.0).tolist())
+    world = OnSpark(
+        spark, topology, CLUSTER, plan, tmp_path / "telemetry", tmp_path, lambda: set(NODES), window_s=1, clock=lambda: next(time)
+    )
+    said: list[str] = []
+    decide = after_batches(world, Loop(objective="traffic", interval_s=60.0, dwell_s=0), lambda entry: said.append(entry.reason))
+    plans: list[str | None] = []
+
+    def listen(done: BatchDone) -> None:
+        plans.append(done.plan)
+        decide(done)
+
+    # Without Spark all tasks run here: they are told to stand on one node.
+    settings = Settings(tmp_path / "run", hosts={"large": where_am_i()[0]}, telemetry=tmp_path / "telemetry", listen=listen)
+    rows = pa.table({"value": pa.array(np.arange(3000))})
+    rehearse(topology, [{"sentence": rows}] * 6, settings, plan)
+    assert said[0].startswith("traffic between nodes falls from")
+    assert plans[0] == "storm-even"
+    assert plans[-1] == "plan-1"
+    [first, *_] = world.history()
+    assert first.applied
+    shown = CliRunner().invoke(main, ["history", str(tmp_path), "--json"])
+    assert json.loads(shown.stdout)["decisions"][0]["reason"] == first.reason
+
+
+def test_a_store_without_decisions_is_named(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["history", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "holds no decisions" in result.stderr
