@@ -1,0 +1,93 @@
+"""Rolling count: how often each word came in the last few batches.
+
+    headrace run rolling-count --batches 8 --option window=3 --option out=counts
+
+After every batch each task gives the counts of all its words in the window, also of those that did not come in this batch: `split` tells all
+tasks that a batch has gone by. A word that has left the window is forgotten.
+"""
+
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow says nothing about its types, and makes its functions only when it is imported.
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pandas.util import hash_array
+
+from headrace.run import Console, Keyed, Parquet, Topology
+from headrace.run.sources import files, numbers
+
+WORDS_PER_SENTENCE = 8
+SLOTS = Keyed(pa.schema([("word", pa.string()), ("batch", pa.int64()), ("count", pa.int64())]), ("word",))
+
+
+def draw(number: np.ndarray, column: int, seed: int) -> np.ndarray:
+    """Even numbers in [0, 1): a hash of seed, row and column, so that any row can be made anywhere, any number of times."""
+    mixed = number.astype(np.uint64) * np.uint64(64) + np.uint64((seed * 0xD1342543DE82EF95 + column) % 2**64)
+    hashed = cast("Any", hash_array)(mixed)  # its type is not exported
+    return (hashed >> np.uint64(11)) * 2.0**-53
+
+
+def word_numbers(sentence: np.ndarray, seed: int) -> np.ndarray:
+    """The words of generated sentences, [sentences, words]; what is talked about changes with every thousand sentences."""
+    topic = sentence[:, None] // 1000 * 50
+    return topic + np.stack([(400 * draw(sentence, c, seed) ** 3).astype(np.int64) for c in range(WORDS_PER_SENTENCE)], axis=1)
+
+
+class Sentences:
+    """Turns numbers into sentences."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        chosen = word_numbers(table["value"].to_numpy(), self.seed)
+        return pa.table({"value": [" ".join(f"word{n}" for n in words) for words in chosen.tolist()]})
+
+
+def split(table: pa.Table) -> dict[str, pa.Table]:
+    """One row per word, and a sign that a batch has gone by."""
+    words = pc.list_flatten(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(table["value"])))
+    return {"default": pa.table({"word": words}).filter(pc.not_equal(words, "")), "tick": pa.table({"tick": [True]})}
+
+
+class Roll:
+    """Counts words per batch; at a tick, gives their sums over the window."""
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+
+    def __call__(self, table: pa.Table, state: pa.Table, batch: int) -> tuple[pa.Table | None, pa.Table]:
+        if "tick" not in table.column_names:
+            came = table.group_by("word").aggregate([("word", "count")]).rename_columns(["word", "count"])
+            slot = pa.repeat(pa.scalar(batch, pa.int64()), came.num_rows)
+            return None, pa.concat_tables([state, came.append_column("batch", slot).select(state.column_names)])
+        inside = state.filter(pc.greater(state["batch"], batch - self.window))
+        return inside.group_by("word").aggregate([("count", "sum")]).rename_columns(["word", "count"]), inside
+
+
+def topology(
+    *, sentences: int = 1000, window: int = 3, seed: int = 0, tasks: int = 4, text: str | None = None, out: str | None = None
+) -> Topology:
+    """Rolling count over generated sentences, or over the lines of new text files in a folder (`text`), one file per batch."""
+    found = Topology("rolling-count")
+    if text is None:
+        found = found.spout("sentence", numbers(sentences), Sentences(seed), tasks=2)
+    else:
+        found = found.spout("sentence", files(text, format="text", schema="value string", per_batch=1), tasks=2)
+    found = found.bolt("split", split, inputs={"sentence": "shuffle"}, tasks=tasks)
+    told = {"split": [{"grouping": "fields", "fields": ["word"]}, {"grouping": "all", "stream": "tick"}]}
+    found = found.bolt("count", Roll(window), inputs=told, tasks=tasks, state=SLOTS)
+    return found.sink("count", Console() if out is None else Parquet(out))
+
+
+def expected(batches: int, *, sentences: int = 1000, window: int = 3, seed: int = 0) -> list[dict[str, int]]:
+    """After each batch the counts in the window, counted anew from its sentences."""
+    chosen = word_numbers(np.arange(batches * sentences), seed)
+    spans = ((max(0, batch + 1 - window) * sentences, (batch + 1) * sentences) for batch in range(batches))
+    return [dict(Counter(f"word{n}" for n in chosen[first:end].ravel().tolist())) for first, end in spans]
