@@ -53,9 +53,9 @@ bench: $(READY)
 
 # The scoreboard's results are kept in build/lab, so that a run that was stopped goes on where it was; make clean forgets them.
 papers: $(READY)
+	$(BIN)/python -m headrace.lab.papers papers/*/
 	$(BIN)/headrace lab run --objective traffic --objective rate --objective nodes --seconds 1 --store build/lab
 	$(BIN)/headrace lab report --store build/lab --best headrace --out docs/scoreboard.md
-	$(BIN)/python -m headrace.lab.papers papers/*/
 
 lock: $(READY)
 	$(LOCK) --upgrade pyproject.toml --group dev --output-file requirements.lock

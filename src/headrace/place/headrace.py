@@ -25,11 +25,13 @@ from headrace.place.topologies import used
 from headrace.place.workers import workers_inside
 from headrace.solve.classes import Classes, classes_of
 from headrace.solve.fit import slots_taken
+from headrace.solve.instance import Instance
 from headrace.solve.search import least_crossing_search
-from headrace.solve.speed import costs_of, fast_counts, sustained
+from headrace.solve.speed import Costs, costs_of, fast_counts, sustained
 
 Objective = Literal["traffic", "rate", "batch", "nodes", "balance"]
 MOST_CHOICES = 2_000_000  # busy nodes x nodes in the matching of groups to nodes
+HALVINGS, PACKING_STEPS = 8, 50_000  # rates tried by packing, and steps of search for each
 
 
 def headrace(
@@ -76,7 +78,10 @@ def searched(
             return x
         return fast_counts(problem, classes, x, "rate", seed=seed, steps=steps, deadline=deadline, enough=1.0)
     x = fast_counts(problem, classes, found.x, objective, seed=seed, steps=steps, deadline=deadline)
-    return less_traffic_at_the_same_rate(problem, classes, x, seed, steps, deadline) if objective == "rate" else x
+    if objective != "rate":
+        return x
+    x = packed_for_more(problem, classes, x, seed, deadline)
+    return less_traffic_at_the_same_rate(problem, classes, x, seed, steps, deadline)
 
 
 def on_the_roomiest_nodes(problem: Problem, classes: Classes, x: Ints) -> Ints:
@@ -117,6 +122,37 @@ def bandwidth_suffices(problem: Problem, classes: Classes, x: Ints) -> bool:
     return bool((np.maximum(sent.out_bytes, sent.in_bytes) * 8 / 1e6 <= problem.bandwidth_mbps * (1 + 1e-9)).all())
 
 
+def packed_for_more(problem: Problem, classes: Classes, x: Ints, seed: int, deadline: Callable[[], bool] | None) -> Ints:
+    """A plan for a higher rate, if packing finds one: rates between what x sustains and what all nodes together could are tried, by halves."""
+    low = sustained(problem, classes, x)
+    room, count = classes.instance.capacity[:, CPU], classes.instance.count
+    costs = costs_of(problem, classes)
+    grows, fixed = float(count @ costs.grows.min(axis=0)), float(count @ costs.fixed.min(axis=0))
+    if not 0 < low < np.inf or not np.isfinite(room).all() or grows <= 0:
+        return x
+    high = (float(np.maximum(room, 0.0).sum()) - fixed) / grows
+    for _ in range(HALVINGS):
+        if high <= low * (1 + 1e-6) or (deadline is not None and deadline()):
+            break
+        rate = (low + high) / 2
+        found = least_crossing_search(
+            at_rate(classes, costs, rate), starts=[x], steps=PACKING_STEPS, deadline=deadline, seed=seed
+        )
+        reached = 0.0 if found is None else sustained(problem, classes, found.x)
+        if found is not None and reached > low:
+            x, low = found.x, reached
+        if reached < rate * (1 - 1e-9):
+            high = rate
+    return x
+
+
+def at_rate(classes: Classes, costs: Costs, rate: float) -> Instance:
+    """The instance with tasks as large as they are at a rate."""
+    demand = classes.instance.demand.copy()
+    demand[:, :, CPU] = rate * costs.grows + costs.fixed
+    return replace(classes.instance, demand=demand)
+
+
 def less_traffic_at_the_same_rate(
     problem: Problem, classes: Classes, x: Ints, seed: int, steps: int | None, deadline: Callable[[], bool] | None
 ) -> Ints:
@@ -124,10 +160,8 @@ def less_traffic_at_the_same_rate(
     rate = sustained(problem, classes, x)
     if not 0 < rate < np.inf:
         return x
-    costs = costs_of(problem, classes)
-    demand = classes.instance.demand.copy()
-    demand[:, :, CPU] = rate * costs.grows + costs.fixed
-    found = least_crossing_search(replace(classes.instance, demand=demand), starts=[x], steps=steps, deadline=deadline, seed=seed)
+    instance = at_rate(classes, costs_of(problem, classes), rate)
+    found = least_crossing_search(instance, starts=[x], steps=steps, deadline=deadline, seed=seed)
     return found.x if found is not None and sustained(problem, classes, found.x) >= rate * (1 - 1e-9) else x
 
 
