@@ -355,7 +355,7 @@ def test_queries_and_lines_give_names():
         stage(1, job=1, name=java, query="b", batch="0", description="id = 5\nrunId = 6\nbatch = 0"),
         stage(2, job=2, name=java, query="c", batch="0", description="<br/>id = 7<br/>batch = 0"),
         stage(3, job=3, name="save at NativeMethodAccessorImpl.java:0"),
-        stage(4, job=4, name="$anonfun$run$1 at FutureTask.java:264", execution="9", call_site="count at /home/me/my app.py:40"),
+        stage(4, job=4, name="$anonfun$run$1 at FutureTask.java:264", execution="9", call_site="count at /opt/jobs/my app.py:40"),
     ]
     components, _ = fold(stages, set(range(5)))
     assert [c.name for c in components] == ["clicks-per-key", "stream1", "stream2", "save", "count-my-app-40"]

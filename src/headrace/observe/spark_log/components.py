@@ -149,7 +149,7 @@ def _names(origins: Sequence[tuple[str, str | None]]) -> list[str]:
 
 
 def _slug(site: str) -> str:
-    """`collect at /home/me/app.py:12` -> `collect-app-12`; files of Spark and Java say nothing, and are left out."""
+    """`collect at /opt/jobs/app.py:12` -> `collect-app-12`; files of Spark and Java say nothing, and are left out."""
     match = CALL_SITE.search(site.strip())
     if match is None:
         return OUTSIDE.sub("-", site.split(" at ")[0]).strip("-") or "stage"
