@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from headrace.control.loop import Entry, step
+from headrace.control.loop import Entry, decide
 from headrace.control.loop import Settings as Loop
 from headrace.model.document import FORMAT
 from headrace.model.examples import example
 from headrace.model.read import Inputs, validated
 
 if TYPE_CHECKING:
+    from headrace.control.prediction import Batch
     from headrace.run.batches import BatchDone
     from headrace.run.placement import Placement
 
@@ -35,24 +36,14 @@ def fleet_cluster() -> Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """Word count under one plan: medians of its batches, and what was predicted for it from the batches before the decision."""
-
-    plan: str
-    seconds: float
-    remote_bytes: float
-    total_bytes: float
-    predicted_remote_bytes: float
-    cpu_ms: Mapping[str, float]  # node -> CPU of its tasks, per batch
-    predicted_cpu_ms: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class Live:
-    """What happened."""
+    """What happened: a batch before and after the new plan, and what was foretold of it before it ran."""
 
-    before: Side
-    after: Side
+    plans: tuple[str, str]
+    before: Batch
+    foretold: Batch
+    after: Batch
+    total_bytes: float  # of a batch, on any node
     decision: Entry
     batches: int
     misplaced: int
@@ -60,7 +51,8 @@ class Live:
 
 def live(folder: Path, say: Callable[[str], None]) -> Live:
     """Start a fleet, run word count under storm-even, measure, plan again, and go on under the new plan without stopping."""
-    from headrace.control.on_spark import OnSpark, placement_of, problem_of
+    from headrace.control.on_spark import OnSpark, assignment_of, placement_of, problem_of
+    from headrace.control.prediction import measured, predicted
     from headrace.model.cluster import nodes_of
     from headrace.planner import place
     from headrace.run.apps import load, topology_of
@@ -79,8 +71,7 @@ def live(folder: Path, say: Callable[[str], None]) -> Live:
     machines = [Machine(name, f"127.0.0.{i + 2}", cpu // 100, 1024) for i, (name, cpu) in enumerate(NODES.items())]
     say(f"starting a fleet of {len(machines)} workers on this machine ..")
     seen: list[BatchDone] = []
-    placements: list[Placement] = [first]
-    entries: list[Entry] = []
+    decided: list[tuple[Entry, Placement, Batch]] = []
     with local_fleet(machines, folder / "fleet") as fleet:
         spark = session(app="headrace-demo", master=fleet.master, conf=SETTINGS | fleet.settings())
         try:
@@ -96,53 +87,34 @@ def live(folder: Path, say: Callable[[str], None]) -> Live:
 
             def listen(done: BatchDone) -> None:
                 seen.append(done)
+                world.seen(done)
                 remote = done.remote_bytes / max(1, done.total_bytes)
                 say(
                     f"batch {done.batch} under {done.plan}: {done.tuples:,} sentences in {done.seconds:.2f} s, {remote:.0%} of the bytes between nodes"
                 )
                 if len(seen) == BATCHES:
-                    entries.append(step(world, Loop(objective="traffic", dwell_s=0)))
-                    say(f"decision: {entries[-1].reason}")
+                    problem = world.problem()
+                    entry, planned = decide(problem, (), world.now(), Loop(objective="traffic", dwell_s=0))
+                    say(f"decision: {entry.reason}")
+                    if planned is not None:
+                        world.apply(planned)
                     now = plan.current()
                     assert now is not None
-                    placements.append(now)
+                    decided.append((entry, now, predicted(problem, assignment_of(problem, now))))
 
             settings = Settings(folder / "run", hosts=fleet.hosts, batches=2 * BATCHES, telemetry=telemetry, listen=listen)
             run(spark, topology, plan, settings)
         finally:
             spark.sparkContext.setLogLevel("OFF")
             spark.stop()
-    known, rest = seen[1:BATCHES], seen[BATCHES + 1 :]
+    (entry, second, foretold), known, rest = decided[0], seen[1:BATCHES], seen[BATCHES + 1 :]
     return Live(
-        side(known, known, placements[0]),
-        side(rest, known, placements[-1]),
-        entries[0],
-        len(seen),
-        sum(len(done.misplaced) for done in seen),
+        plans=(first.name, second.name),
+        before=measured(known, first),
+        foretold=foretold,
+        after=measured(rest, second),
+        total_bytes=median(done.total_bytes for done in known),
+        decision=entry,
+        batches=len(seen),
+        misplaced=sum(len(done.misplaced) for done in seen),
     )
-
-
-def side(batches: Sequence[BatchDone], known: Sequence[BatchDone], placement: Placement) -> Side:
-    """The batches under a plan, and what the known batches foretell for it: the same bytes and the same work, on its nodes."""
-    nodes = sorted({node for node, _ in placement.places.values()})
-    foretold = [told(done, placement) for done in known]
-    happened = [told(done, placement) for done in batches]
-    return Side(
-        plan=placement.name,
-        seconds=median(done.seconds for done in batches),
-        remote_bytes=median(done.remote_bytes for done in batches),
-        total_bytes=median(done.total_bytes for done in batches),
-        predicted_remote_bytes=median(remote for remote, _ in foretold),
-        cpu_ms={node: median(cpu.get(node, 0.0) for _, cpu in happened) for node in nodes},
-        predicted_cpu_ms={node: median(cpu.get(node, 0.0) for _, cpu in foretold) for node in nodes},
-    )
-
-
-def told(done: BatchDone, placement: Placement) -> tuple[float, dict[str, float]]:
-    """Bytes between nodes and CPU per node, had the batch run where a plan says."""
-    remote, cpu = 0.0, dict[str, float]()
-    for report in done.reports:
-        here = placement.node((report.component, report.number))
-        cpu[here] = cpu.get(here, 0.0) + report.cpu_ms
-        remote += sum(size for component, number, _, size in report.edges if placement.node((component, number)) != here)
-    return remote, cpu

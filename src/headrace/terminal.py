@@ -350,16 +350,14 @@ def safe_order(order: SafeOrder) -> RenderableType:
 
 def live(ran: Live) -> RenderableType:
     """A run before and after its new plan: measured, and predicted before it ran."""
-    before, after = ran.before, ran.after
-    grid = table("per batch, median", before.plan, f"{after.plan}, predicted", f"{after.plan}, measured")
-    grid.add_row("seconds", number(before.seconds), "", number(after.seconds))
-    remote = before.remote_bytes, after.predicted_remote_bytes, after.remote_bytes
-    grid.add_row("bytes between nodes", *(number(float(x)) for x in remote))
-    totals = before.total_bytes, before.total_bytes, after.total_bytes
-    grid.add_row("  of all bytes", *(f"{x / y:.0%}" for x, y in zip(remote, totals, strict=True)))
-    for node in sorted({*before.cpu_ms, *after.cpu_ms}):
-        columns = before.cpu_ms, after.predicted_cpu_ms, after.cpu_ms
-        grid.add_row(f"CPU of {node}, ms", *(number(cpu[node]) if node in cpu else "-" for cpu in columns))
+    first, second = ran.plans
+    columns = ran.before, ran.foretold, ran.after
+    grid = table("per batch, median", first, f"{second}, predicted", f"{second}, measured")
+    grid.add_row("seconds", *(number(batch.seconds) for batch in columns))
+    grid.add_row("bytes between nodes", *(number(batch.remote_bytes) for batch in columns))
+    grid.add_row("  of all bytes", *(f"{batch.remote_bytes / max(1, ran.total_bytes):.0%}" for batch in columns))
+    for node in sorted({node for batch in columns for node in batch.cpu_ms}):
+        grid.add_row(f"CPU of {node}, ms", *(number(b.cpu_ms[node]) if node in b.cpu_ms else "-" for b in columns))
     words = f"{ran.batches} batches in one run, {ran.misplaced} tasks misplaced. Decision: {ran.decision.reason}."
     return Group(Text(""), grid, Text(words))
 

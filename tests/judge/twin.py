@@ -288,16 +288,41 @@ class Twin:
     def batch_seconds(self) -> float | None:
         """Stage after stage, each as slow as its slowest node; None if no stage takes any time."""
         interval, total = self.options.get("batch_interval_s", 1.0), 0.0
-        for c in self.components:
-            total += max(self._stage_cpu_s(c, node) + self._stage_transfer_s(c, node) for node in self.nodes) * interval
+        for stage in self.stages():
+            total += max(self._stage_cpu_s(stage, node) + self._stage_transfer_s(stage, node) for node in self.nodes) * interval
         return total + self.options.get("batch_overhead_s", 0.0) if total else None
 
-    def _stage_cpu_s(self, component: str, node: str) -> float:
+    def stages(self) -> list[set[str]]:
+        """Components of one topology that are equally far from its spouts by the longest way; cycles are cut where a walk in file order closes them."""
+        ends = {(e.source, e.target) for e in self.edges} | self.covered
+        back: set[tuple[str, str]] = set()
+        seen: set[str] = set()
+
+        def walk(c: str, path: tuple[str, ...]) -> None:
+            seen.add(c)
+            for target in self.components:
+                if (c, target) in ends and target in (*path, c):
+                    back.add((c, target))
+                elif (c, target) in ends and target not in seen:
+                    walk(target, (*path, c))
+
+        for spouts in (True, False):
+            for c, spec in self.components.items():
+                if c not in seen and bool(spec.get("spout")) == spouts:
+                    walk(c, ())
+        level = {c: 0 if spec.get("spout") else 1 for c, spec in self.components.items()}
+        for _ in self.components:
+            for a, b in ends - back:
+                level[b] = max(level[b], level[a] + 1)
+        keys = {c: (self.topology_of[c].get("name"), level[c]) for c in self.components}
+        return [{c for c in self.components if keys[c] == key} for key in dict.fromkeys(keys.values())]
+
+    def _stage_cpu_s(self, stage: set[str], node: str) -> float:
         """One task per core at a time: waves of the mean task, at least as long as the longest."""
         points = [
             self._task_fixed(t, node) + self._task_growing(t, node)
             for t in self.tasks_on(node)
-            if self.component_of[t] == component
+            if self.component_of[t] in stage
         ]
         if not points:
             return 0.0
@@ -305,11 +330,11 @@ class Twin:
         waves = 1 if math.isinf(free) else math.ceil(len(points) / max(1, free // 100))
         return max(waves * sum(points) / len(points), *points) / 100
 
-    def _stage_transfer_s(self, component: str, node: str) -> float:
+    def _stage_transfer_s(self, stage: set[str], node: str) -> float:
         """The stage's input from other nodes, in and out at the same time."""
         moved = [0.0, 0.0]
         for a, b, _, size in self.pairs:
-            if self.component_of[b] == component and self.distance(a, b) >= 2:
+            if self.component_of[b] in stage and self.distance(a, b) >= 2:
                 for end, task in enumerate((a, b)):
                     moved[end] += (size or 0.0) if self.placed[task][0] == node else 0.0
         return max(moved) * 8 / 1e6 / self.nodes[node].get("bandwidth_mbps", math.inf)

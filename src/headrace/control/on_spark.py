@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from headrace.control import history
 from headrace.control.loop import Entry, Settings, step
+from headrace.control.prediction import with_batch_times
 from headrace.errors import InvalidInput
 from headrace.model.build import build
 from headrace.model.cluster import nodes_of
@@ -28,7 +30,7 @@ from headrace.run.topology import Topology
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MEASURED = ("profile", "streams", "history")  # task pairs follow from the streams and their shares
+RECENT = 20  # batches whose times are looked at
 
 
 def problem_of(topology: Topology, nodes: Mapping[str, Node], measured: Mapping[str, Any], running: Placement | None) -> Problem:
@@ -43,12 +45,19 @@ def problem_of(topology: Topology, nodes: Mapping[str, Node], measured: Mapping[
         name: {**spec, "resources": {**spec.get("resources", {}), levels[name]: 1}}
         for name, spec in section["components"].items()
     }
+    streams: list[dict[str, Any]] = []
+    for stream in measured.get("streams", ()):
+        # Averages of single streams are not of quite the same time; one rate and the selectivities are, and they agree.
+        rate, source = stream["tuples_per_s"], components[stream["from"]]
+        streams.append({key: value for key, value in stream.items() if key != "tuples_per_s"})
+        if source.get("spout") and stream.get("selectivity"):
+            source["rate"] = rate / stream["selectivity"]
     described = {name: node.model_dump(mode="json", by_alias=True, exclude_unset=True) for name, node in nodes.items()}
     for name, facts in described.items():
         facts["resources"] = {**facts.get("resources", {}), **dict.fromkeys(levels.values(), cores_of(nodes[name]))}
     sections = {"topology": {**section, "components": components}, "cluster": {"nodes": described}}
-    kept = {name: measured[name] for name in MEASURED if name in measured}
-    problem = build(validated({"format": FORMAT, **sections, **kept}, {}))
+    profile = {"profile": measured["profile"]} if "profile" in measured else {}
+    problem = build(validated({"format": FORMAT, **sections, **profile, **({"streams": streams} if streams else {})}, {}))
     return problem if running is None else replace(problem, current=assignment_of(problem, running))
 
 
@@ -95,6 +104,11 @@ class OnSpark:
     there: Callable[[], set[str]]  # names of the nodes that have an executor
     window_s: int = 5
     clock: Callable[[], float] = time.time
+    batches: deque[BatchDone] = field(default_factory=lambda: deque(maxlen=RECENT))
+
+    def seen(self, done: BatchDone) -> None:
+        """Take note of a batch."""
+        self.batches.append(done)
 
     def now(self) -> float:
         return self.clock()
@@ -107,7 +121,10 @@ class OnSpark:
     def problem(self) -> Problem:
         question = Question(self.window_s, "average", (self.topology.name,), prefixed=False)
         observed = observe_folder(self.spark, self.telemetry, question)
-        return problem_of(self.topology, self.nodes(), observed.sections, self.plan.current())
+        running = self.plan.current()
+        problem = problem_of(self.topology, self.nodes(), observed.sections, running)
+        under = [done for done in self.batches if running is not None and done.plan == running.name and done.failure is None]
+        return with_batch_times(problem, under[1:] or under, self.window_s)  # the first batch under a plan starts Python workers
 
     def history(self) -> Sequence[Entry]:
         return history.entries(self.store)
@@ -128,8 +145,9 @@ def after_batches(world: OnSpark, settings: Settings, say: Callable[[Entry], Non
     """Decides once an interval has passed, between two batches, so that a new plan holds from the next one on."""
     due = world.now() + settings.interval_s
 
-    def listen(_: BatchDone) -> None:
+    def listen(done: BatchDone) -> None:
         nonlocal due
+        world.seen(done)
         if world.now() >= due:
             say(step(world, settings))
             due = world.now() + settings.interval_s

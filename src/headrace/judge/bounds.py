@@ -104,9 +104,11 @@ def _batch(problem: Problem) -> float:
     interval, overhead = float(str(options.get("batch_interval_s", 1))), float(str(options.get("batch_overhead_s", 0)))
     cores = np.maximum(1.0, np.floor((problem.capacity[:, CPU] - problem.taken[:, CPU]) / 100)).sum()
     total = overhead
-    for c in range(len(problem.components)):
-        share = problem.share[problem.tasks_of(c)]
-        types = np.unique(problem.node_type)
-        each = problem.demand[c, CPU] + problem.cpu_fixed[c, types].min() + problem.cpu_rate[c, types].min() * share
-        total += interval * max(float(each.max()), float(each.sum()) / cores if np.isfinite(cores) else 0.0) / 100
+    types = np.unique(problem.node_type)
+    owner = problem.component_of
+    least_rate, least_fixed = problem.cpu_rate[:, types].min(axis=1), problem.cpu_fixed[:, types].min(axis=1)
+    each = problem.demand[owner, CPU] + least_fixed[owner] + least_rate[owner] * problem.share
+    for stage in range(int(problem.stage.max(initial=-1)) + 1):
+        points = each[problem.stage[owner] == stage]
+        total += interval * max(float(points.max()), float(points.sum()) / cores if np.isfinite(cores) else 0.0) / 100
     return total

@@ -47,35 +47,37 @@ def max_rate(problem: Problem, sent: Traffic, used: Use) -> Speed:
 def batch_seconds(problem: Problem, assignment: Assignment, workers: Workers) -> Speed:
     """Time of a micro-batch: stage after stage, each as slow as its slowest node, plus the stated overhead.
 
-    A stage is one component. On a node its tasks run one per core, in waves; then its input from other nodes arrives. A batch holds the
-    tuples of `batch_interval_s` (default 1 s); `batch_overhead_s` is what the engine adds (options of `judge`). None where no cost is known.
+    A stage is all components that are equally far from their topology's spouts. On a node its tasks run one per core, in waves; then its
+    input from other nodes arrives. A batch holds the tuples of `batch_interval_s` (default 1 s); `batch_overhead_s` is what the engine adds
+    (options of `judge`). None where no cost is known.
     """
     options = problem.options.get("judge", {})
     interval, overhead = float(str(options.get("batch_interval_s", 1))), float(str(options.get("batch_overhead_s", 0)))
     total, slowest, bottleneck = overhead, 0.0, None
     arriving = _arriving_bytes(problem, assignment, workers)
-    for c, name in enumerate(problem.components):
-        tasks = problem.tasks_of(c)
-        if assignment.node[tasks.start] == UNPLACED:
+    for stage in range(int(problem.stage.max(initial=-1)) + 1):
+        members = [c for c in np.flatnonzero(problem.stage == stage).tolist() if assignment.node[problem.first[c]] != UNPLACED]
+        if not members:
             continue
-        seconds = _stage_cpu_s(problem, assignment, c) * interval
-        if c in arriving:
-            seconds = seconds + arriving[c] * 8 / 1e6 / problem.bandwidth_mbps * interval
+        seconds = _stage_cpu_s(problem, assignment, members) * interval
+        if stage in arriving:
+            seconds = seconds + arriving[stage] * 8 / 1e6 / problem.bandwidth_mbps * interval
         n = int(seconds.argmax())
         total += float(seconds[n])
         if seconds[n] > slowest:
-            slowest, bottleneck = float(seconds[n]), f"stage {name} on node {problem.nodes[n]}"
+            names = " + ".join(problem.components[c] for c in members)
+            slowest, bottleneck = float(seconds[n]), f"stage {names} on node {problem.nodes[n]}"
     return Speed(total if bottleneck else None, bottleneck)
 
 
-def _stage_cpu_s(problem: Problem, assignment: Assignment, component: int) -> Floats:
-    """Seconds per second of input that a component's tasks keep each node busy, [N]."""
+def _stage_cpu_s(problem: Problem, assignment: Assignment, components: list[int]) -> Floats:
+    """Seconds per second of input that the tasks of a stage keep each node busy, [N]."""
     n = len(problem.nodes)
-    tasks = problem.tasks_of(component)
-    node = assignment.node[tasks]
+    tasks = np.concatenate([np.arange(problem.first[c], problem.first[c + 1]) for c in components])
+    node, owner = assignment.node[tasks], problem.component_of[tasks]
     machine = problem.node_type[node]
-    by_rate = problem.cpu_rate[component, machine] * problem.share[tasks]
-    points = problem.demand[component, CPU] + problem.cpu_fixed[component, machine] + by_rate
+    by_rate = problem.cpu_rate[owner, machine] * problem.share[tasks]
+    points = problem.demand[owner, CPU] + problem.cpu_fixed[owner, machine] + by_rate
     count, load = np.bincount(node, minlength=n), totals(node, points, n)
     longest = np.zeros(n)
     np.maximum.at(longest, node, points)
@@ -86,22 +88,22 @@ def _stage_cpu_s(problem: Problem, assignment: Assignment, component: int) -> Fl
 
 
 def _arriving_bytes(problem: Problem, assignment: Assignment, workers: Workers) -> dict[int, Floats]:
-    """Per component, bytes/s each node takes in or gives out for its input, whichever is more, [N]."""
+    """Per stage, bytes/s each node takes in or gives out for its input, whichever is more, [N]."""
     n = len(problem.nodes)
     into: dict[int, list[Floats]] = {}
     for stream in problem.streams:
         if assignment.node[problem.first[stream.source]] != UNPLACED and not np.isnan(stream.bytes):
             c = stream_crossing(problem, workers, stream)
-            flows = into.setdefault(stream.target, [np.zeros(n), np.zeros(n)])
+            flows = into.setdefault(int(problem.stage[stream.target]), [np.zeros(n), np.zeros(n)])
             flows[0] += c.from_other_node * stream.bytes
             flows[1] += c.to_other_node * stream.bytes
     pairs = problem.pairs
     a, b = assignment.node[pairs.source], assignment.node[pairs.target]
     crosses = np.flatnonzero((a != b) & (a != UNPLACED) & (b != UNPLACED) & (pairs.bytes_per_s > 0))
-    target = problem.component_of[pairs.target[crosses]]
-    for c in np.unique(target).tolist():
-        here = crosses[target == c]
-        flows = into.setdefault(c, [np.zeros(n), np.zeros(n)])
+    target = problem.stage[problem.component_of[pairs.target[crosses]]]
+    for stage in np.unique(target).tolist():
+        here = crosses[target == stage]
+        flows = into.setdefault(stage, [np.zeros(n), np.zeros(n)])
         flows[0] += totals(b[here], pairs.bytes_per_s[here], n)
         flows[1] += totals(a[here], pairs.bytes_per_s[here], n)
-    return {c: np.maximum(arrives, leaves) for c, (arrives, leaves) in into.items()}
+    return {stage: np.maximum(arrives, leaves) for stage, (arrives, leaves) in into.items()}

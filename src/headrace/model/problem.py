@@ -14,6 +14,7 @@ import numpy as np
 
 from headrace.errors import HeadraceError, Unsupported
 from headrace.model.arrays import Bools, Floats, Ints
+from headrace.model.levels import levels
 
 CPU, MEMORY = 0, 1  # positions in the resource axis
 MOST_PAIRS = 20_000_000
@@ -137,6 +138,18 @@ class Problem:
     def first(self) -> Ints:
         """First task of each component, [C + 1]."""
         return np.concatenate([[0], np.cumsum(self.tasks)])
+
+    @cached_property
+    def stage(self) -> Ints:
+        """Stage of each component in a micro-batch engine, [C]: components of a topology that are equally far from its spouts are one."""
+        measured = np.stack([self.component_of[self.pairs.source], self.component_of[self.pairs.target]])
+        edges = {(s.source, s.target) for s in self.streams} | set(map(tuple, np.unique(measured, axis=1).T.tolist()))
+        targets: dict[int, list[int]] = {c: [] for c in range(len(self.tasks))}
+        for source, target in sorted(edges):
+            targets[source].append(target)
+        level, _ = levels(targets, set(np.flatnonzero(self.spout).tolist()))
+        rows = np.stack([self.topology, np.array([level[c] for c in range(len(self.tasks))], dtype=np.int64)])
+        return np.unique(rows, axis=1, return_inverse=True)[1].reshape(-1)
 
     @property
     def task_count(self) -> int:

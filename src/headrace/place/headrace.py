@@ -31,7 +31,8 @@ from headrace.solve.speed import Costs, costs_of, fast_counts, sustained
 
 Objective = Literal["traffic", "rate", "batch", "nodes", "balance"]
 MOST_CHOICES = 2_000_000  # busy nodes x nodes in the matching of groups to nodes
-HALVINGS, PACKING_STEPS = 8, 50_000  # rates tried by packing, and steps of search for each
+PACKINGS, PACKING_STEPS = 8, 20_000  # rates tried by packing, and steps of search for each
+FIRST_STEP, LEAST_STEP = 0.001, 1e-4  # how much higher the first rate is, and what is not worth a try
 
 
 def headrace(
@@ -123,7 +124,7 @@ def bandwidth_suffices(problem: Problem, classes: Classes, x: Ints) -> bool:
 
 
 def packed_for_more(problem: Problem, classes: Classes, x: Ints, seed: int, deadline: Callable[[], bool] | None) -> Ints:
-    """A plan for a higher rate, if packing finds one: rates between what x sustains and what all nodes together could are tried, by halves."""
+    """A plan for a higher rate, if packing finds one: rates above what x sustains, further up after each that is reached, closer after a miss."""
     low = sustained(problem, classes, x)
     room, count = classes.instance.capacity[:, CPU], classes.instance.count
     costs = costs_of(problem, classes)
@@ -131,18 +132,18 @@ def packed_for_more(problem: Problem, classes: Classes, x: Ints, seed: int, dead
     if not 0 < low < np.inf or not np.isfinite(room).all() or grows <= 0:
         return x
     high = (float(np.maximum(room, 0.0).sum()) - fixed) / grows
-    for _ in range(HALVINGS):
-        if high <= low * (1 + 1e-6) or (deadline is not None and deadline()):
+    step = FIRST_STEP
+    for attempt in range(PACKINGS):
+        rate = min(low * (1 + step), (low + high) / 2)
+        if rate <= low * (1 + LEAST_STEP) or (deadline is not None and deadline()):
             break
-        rate = (low + high) / 2
-        found = least_crossing_search(
-            at_rate(classes, costs, rate), starts=[x], steps=PACKING_STEPS, deadline=deadline, seed=seed
-        )
+        instance = at_rate(classes, costs, rate)
+        found = least_crossing_search(instance, starts=[x], steps=PACKING_STEPS, deadline=deadline, seed=seed + attempt)
         reached = 0.0 if found is None else sustained(problem, classes, found.x)
         if found is not None and reached > low:
-            x, low = found.x, reached
-        if reached < rate * (1 - 1e-9):
-            high = rate
+            x, low, step = found.x, reached, 2 * step
+        else:
+            high, step = rate, step / 2
     return x
 
 

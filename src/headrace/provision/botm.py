@@ -46,15 +46,20 @@ def select_vt(shop: Shop, machines: Ints, module: int, budget: float) -> Ints | 
     order = by_power(shop).tolist()
     current = int(machines[module].argmax())
     number = int(machines[module, current])
+    others = machines.copy()
+    others[module] = 0
+    spent, taken = market.cost(others), others.sum(axis=0)
+    elsewhere = market.factor(machines, of=np.arange(len(machines)) != module)
     best, best_factor = None, market.factor(machines)
     for position in range(order.index(current), len(order)):
         y = order[position]
         for n in [number + 1] if y == current else range(number, 0, -1):
-            tried = machines.copy()
-            tried[module] = 0
-            tried[module, y] = n
-            if n > market.most[module] or market.carries[module, y] == 0 or tried[:, y].sum() > market.available[y]:
+            if n > market.most[module] or market.carries[module, y] == 0 or taken[y] + n > market.available[y]:
                 continue
-            if market.cost(tried) <= budget * (1 + 1e-9) and market.factor(tried) > best_factor:
-                best, best_factor = tried, market.factor(tried)
-    return best
+            factor = min(elsewhere, float(market.carries[module, y]) * n)
+            if spent + n * float(market.price[y]) <= budget * (1 + 1e-9) and factor > best_factor:
+                best, best_factor = (y, n), factor
+    if best is None:
+        return None
+    others[module, best[0]] = best[1]
+    return others

@@ -10,21 +10,21 @@ from pathlib import Path
 from headrace.model.telemetry import Writer
 from headrace.run.placement import Placement
 from headrace.run.task import Report
-from headrace.run.topology import task_name
+from headrace.run.topology import Topology, task_name
 
 
-def record(folder: Path, topology: str, batch: int, reports: Sequence[tuple[Report, str]], placement: Placement | None) -> None:
+def record(folder: Path, topology: Topology, batch: int, reports: Sequence[tuple[Report, str]], placement: Placement | None) -> None:
     """Write the telemetry of a batch, from reports and the nodes they come from; a batch that runs again replaces its own."""
     nodes = placement.nodes if placement is not None else {}
     tasks = [
         {
             "event_time": datetime.fromtimestamp(r.ended, UTC),
-            "topology": topology,
+            "topology": topology.name,
             "task": r.task,
             "component": r.component,
             "node": node,
             "machine_type": nodes[node].type if node in nodes else "",
-            "tuples_in": r.tuples_in,
+            "tuples_in": 0 if topology.components[r.component].spout else r.tuples_in,  # a spout's tuples come from outside
             "tuples_out": r.tuples_out,
             "cpu_ms": r.cpu_ms,
             "queue_length": 0,  # between two batches nothing waits inside the topology
@@ -45,7 +45,7 @@ def record(folder: Path, topology: str, batch: int, reports: Sequence[tuple[Repo
     edges = [
         {
             "event_time": datetime.fromtimestamp(ended[source], UTC),
-            "topology": topology,
+            "topology": topology.name,
             "from_task": source,
             "to_task": target,
             "tuples": tuples[source, target],
@@ -53,7 +53,7 @@ def record(folder: Path, topology: str, batch: int, reports: Sequence[tuple[Repo
         }
         for source, target in tuples
     ]
-    with Writer(folder, name=f"{topology}-{batch:08d}") as writer:
+    with Writer(folder, name=f"{topology.name}-{batch:08d}") as writer:
         writer.write("tasks", tasks)
         writer.write("edges", edges)
         if batch == 0 and nodes:

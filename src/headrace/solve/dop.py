@@ -43,10 +43,10 @@ class Market:
         limit = np.minimum(self.most[:, None], self.available.sum() if mixed else self.available[None, :])
         return np.where(fits & (tasks <= limit), tasks, 0.0).astype(np.int64)
 
-    def factor(self, machines: Ints) -> float:
-        """What machines[C, Y] carry: every component's tasks share its load evenly, so its slowest machine sets the pace."""
+    def factor(self, machines: Ints, of: Bools | None = None) -> float:
+        """What machines[C, Y] carry: every component's tasks share its load evenly, so its slowest machine sets the pace; `of` leaves some out."""
         slowest = np.where(machines > 0, self.carries, np.inf).min(axis=1)
-        return float((slowest * machines.sum(axis=1)).min())
+        return float((slowest * machines.sum(axis=1)).min(initial=np.inf, where=True if of is None else of))
 
     def highest(self, budget: float) -> float:
         """No machines within a budget carry more: as if tasks could be cut at will, and as if each component had all machines."""

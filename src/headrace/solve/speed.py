@@ -20,12 +20,14 @@ from headrace.solve.refine import chunk_of, pick, random_share
 
 RATE, BATCH, BALANCE = 0, 1, 2
 MODES = {"rate": RATE, "batch": BATCH, "balance": BALANCE}
-STEEP = 12.0  # how much the fullest node outweighs the others while searching
+STEEP = 40.0  # how much the fullest node outweighs the others while searching
 SCALE, SOFT, SHARES, SQUARES, SLOWEST, STAGES, OVER = 0, 1, 2, 3, 4, 5, 6  # where `Live.sums` keeps what
 OVER_PRICE = 1e6  # of a node that carries more than it can, where the rate is not the objective
 PASSING_PRICE = 2.0  # the same while searching, in parts of the cost: the way to a good plan may lead through a bad one
 FULL = 1e12  # ratio of a node whose fixed load alone exceeds it
-HOT = (0.5, 0.1, 0.3, 0.03)  # part of the cost a step may lose, on average, at the start of each round
+# Part of the cost a step may lose, on average, at the start of each round.
+HOT = {RATE: (0.03, 0.01, 0.02, 0.005), BATCH: (0.5, 0.1, 0.3, 0.03), BALANCE: (0.5, 0.1, 0.3, 0.03)}
+LEAST_STEPS = {RATE: 300_000, BATCH: 60_000, BALANCE: 60_000}
 SLICE_STEPS = 10_000
 MOST_PAIR_CELLS = 2_000_000  # measured pairs x nodes that are still counted one by one
 
@@ -40,8 +42,8 @@ class Costs(NamedTuple):
     cores: Floats  # [N]
     bytes_per_s: Floats  # [N] bandwidth, each way
     send_points: float  # CPU points per tuple/s sent to another node
-    component: Ints  # [C]
-    member_start: Ints  # [components + 1] classes of a component are member[..]
+    stage: Ints  # [C]
+    member_start: Ints  # [stages + 1] classes of a stage are member[..]
     member: Ints
     out_start: Ints  # [C + 1] streams a class emits on, and how many tuples/s one task emits
     out_stream: Ints
@@ -49,9 +51,9 @@ class Costs(NamedTuple):
     in_start: Ints  # [C + 1] streams a class receives from, and the copies of a tuple one task receives
     in_stream: Ints
     in_amount: Floats
-    into_start: Ints  # [components + 1] streams into a component
+    into_start: Ints  # [stages + 1] streams into a stage
     into_stream: Ints
-    target: Ints  # [S] component
+    target: Ints  # [S] stage
     size: Floats  # [S] bytes per tuple; 0 where unknown
     emitted: Floats  # [S] tuples/s in all
     copies: Floats  # [S] copies of a tuple in all
@@ -66,9 +68,9 @@ class Live(NamedTuple):
     receives: Floats  # [N, S]
     sending: Floats  # [N] CPU points spent on sending to other nodes
     ratio: Floats  # [N] load over room at the given rates
-    stage_s: Floats  # [components, N]
-    slowest_s: Floats  # [components]
-    touched: Ints  # scratch: components whose stage changed
+    stage_s: Floats  # [stages, N]
+    slowest_s: Floats  # [stages]
+    touched: Ints  # scratch: stages that changed
     sums: Floats  # what the cost is made of
 
 
@@ -115,12 +117,12 @@ def costs_of(problem: Problem, classes: Classes) -> Costs:
     """Read a problem's costs class by class."""
     owner, task = classes.component, classes.order[classes.first[:-1]]
     share = problem.share[task]
-    count = len(problem.components)
-    member = np.argsort(owner, kind="stable")
+    stage, count = problem.stage[owner], int(problem.stage.max(initial=-1)) + 1
+    member = np.argsort(stage, kind="stable")
     flows = flows_of(problem, classes)
     out_start, out_stream, out_amount = _by_class([(c, k, v) for k, flow in enumerate(flows) for c, v in flow.emits], len(owner))
     in_start, in_stream, in_amount = _by_class([(c, k, v) for k, flow in enumerate(flows) for c, v in flow.receives], len(owner))
-    into_start, into_stream, _ = _by_class([(flow.target, k, 0.0) for k, flow in enumerate(flows)], count)
+    into_start, into_stream, _ = _by_class([(int(problem.stage[flow.target]), k, 0.0) for k, flow in enumerate(flows)], count)
     price = problem.options.get("judge", {}).get("send_node_cpu_ms", 0)
     free = problem.capacity[:, CPU] - problem.taken[:, CPU]
     return Costs(
@@ -131,8 +133,8 @@ def costs_of(problem: Problem, classes: Classes) -> Costs:
         cores=np.where(np.isfinite(free), np.maximum(1.0, np.floor(free / 100)), np.inf),
         bytes_per_s=problem.bandwidth_mbps * 1e6 / 8,
         send_points=float(str(price)) / 10,
-        component=owner,
-        member_start=np.searchsorted(owner[member], np.arange(count + 1)).astype(np.int64),
+        stage=stage,
+        member_start=np.searchsorted(stage[member], np.arange(count + 1)).astype(np.int64),
         member=member.astype(np.int64),
         out_start=out_start,
         out_stream=out_stream,
@@ -142,7 +144,7 @@ def costs_of(problem: Problem, classes: Classes) -> Costs:
         in_amount=in_amount,
         into_start=into_start,
         into_stream=into_stream,
-        target=np.array([flow.target for flow in flows], dtype=np.int64),
+        target=np.array([problem.stage[flow.target] for flow in flows], dtype=np.int64),
         size=np.array([flow.size for flow in flows]),
         emitted=np.array([flow.emitted for flow in flows]),
         copies=np.array([flow.copies for flow in flows]),
@@ -169,17 +171,15 @@ def fast_counts(
     """Feasible counts [classes, N] at least as good for the objective as the feasible x given; ends early at a rate that is `enough`."""
     instance = classes.instance
     terms, costs = terms_of(instance), costs_of(problem, classes)
-    state, live = empty_state(terms), _live(costs, len(instance.node_type), len(problem.components))
-    budget = int(np.clip(300 * instance.allowed.size, 60_000, 1_000_000)) if steps is None else steps
-    rng = np.array([(seed * 0x9E3779B97F4A7C15 + 0x7654321) % 2**64], np.uint64)
+    state, live = empty_state(terms), _live(costs, len(instance.node_type))
     mode = MODES[objective]
+    budget = int(np.clip(300 * instance.allowed.size, LEAST_STEPS[mode], 1_000_000)) if steps is None else steps
+    rng = np.array([(seed * 0x9E3779B97F4A7C15 + 0x7654321) % 2**64], np.uint64)
     best = np.ascontiguousarray(x.T, dtype=np.int64)
     best_value = np.array([np.inf])
-    rounds = len(HOT)
-    for number in range(rounds):
+    for hot in HOT[mode]:
         load_state(terms, state, best.copy())
-        done, each = 0, max(1, budget // rounds)
-        hot = HOT[number]
+        done, each = 0, max(1, budget // len(HOT[mode]))
         while done < each:
             part = min(SLICE_STEPS, each - done)
             even_out(terms, state, costs, live, rng, best, best_value, part, mode, hot * (1 - done / each))
@@ -193,18 +193,18 @@ def fast_counts(
 def sustained(problem: Problem, classes: Classes, x: Ints) -> float:
     """The factor of the given rates that counts x[classes, N] sustain; inf if nothing limits it."""
     terms, costs = terms_of(classes.instance), costs_of(problem, classes)
-    state, live = empty_state(terms), _live(costs, x.shape[1], len(problem.components))
+    state, live = empty_state(terms), _live(costs, x.shape[1])
     load_state(terms, state, np.ascontiguousarray(x.T, dtype=np.int64))
     load_live(terms, state, costs, live, RATE)
     most = float(live.ratio.max())
     return 1.0 / most if most > 0 else np.inf
 
 
-def _live(costs: Costs, nodes: int, components: int) -> Live:
-    streams = len(costs.size)
+def _live(costs: Costs, nodes: int) -> Live:
+    stages, streams = len(costs.member_start) - 1, len(costs.size)
     return Live(
         np.zeros(nodes), np.zeros(nodes), np.zeros((nodes, streams)), np.zeros((nodes, streams)), np.zeros(nodes), np.zeros(nodes),
-        np.zeros((components, nodes)), np.zeros(components), np.zeros(components + 1, np.int64), np.zeros(7),
+        np.zeros((stages, nodes)), np.zeros(stages), np.zeros(stages + 1, np.int64), np.zeros(7),
     )  # fmt: skip
 
 
@@ -241,13 +241,13 @@ def ratio_of(costs: Costs, live: Live, n: int) -> float:
 
 
 @kernel
-def stage_of(terms: Terms, state: State, costs: Costs, live: Live, component: int, n: int) -> float:
-    """Seconds a component's tasks keep node n busy per second of input: waves of tasks over cores, then its input."""
+def stage_of(terms: Terms, state: State, costs: Costs, live: Live, stage: int, n: int) -> float:
+    """Seconds a stage's tasks keep node n busy per second of input: waves of tasks over cores, then its input."""
     y = terms.node_type[n]
     tasks = 0
     load = 0.0
     longest = 0.0
-    for i in range(costs.member_start[component], costs.member_start[component + 1]):
+    for i in range(costs.member_start[stage], costs.member_start[stage + 1]):
         c = costs.member[i]
         k = state.x[n, c]
         if k > 0:
@@ -261,7 +261,7 @@ def stage_of(terms: Terms, state: State, costs: Costs, live: Live, component: in
         seconds = max(waves * load / tasks, longest) / 100
     into = 0.0
     out = 0.0
-    for i in range(costs.into_start[component], costs.into_start[component + 1]):
+    for i in range(costs.into_start[stage], costs.into_start[stage + 1]):
         s = costs.into_stream[i]
         into += costs.size[s] * live.receives[n, s] * max(0.0, costs.emitted[s] - live.emits[n, s])
         out += costs.size[s] * live.emits[n, s] * max(0.0, costs.copies[s] - live.receives[n, s])
@@ -297,9 +297,9 @@ def load_live(terms: Terms, state: State, costs: Costs, live: Live, mode: int) -
 
 @kernel
 def touched_by(costs: Costs, live: Live, c: int, found: int) -> int:
-    """Add the components whose stage depends on where class c is: its own, and those it sends to."""
+    """Add the stages that depend on where class c is: its own, and those it sends to."""
     for i in range(costs.out_start[c] - 1, costs.out_start[c + 1]):
-        k = costs.component[c] if i < costs.out_start[c] else costs.target[costs.out_stream[i]]
+        k = costs.stage[c] if i < costs.out_start[c] else costs.target[costs.out_stream[i]]
         known = False
         for j in range(found):
             if live.touched[j] == k:
@@ -325,7 +325,7 @@ def account(costs: Costs, live: Live, n: int, mode: int, sign: float) -> None:
 
 @kernel
 def restage(terms: Terms, state: State, costs: Costs, live: Live, k: int, n: int) -> None:
-    """Work out the stage of component k on node n anew, and with it the component's slowest node."""
+    """Work out stage k on node n anew, and with it the stage's slowest node."""
     was, now = live.stage_s[k, n], stage_of(terms, state, costs, live, k, n)
     live.stage_s[k, n] = now
     live.sums[STAGES] += now - was
