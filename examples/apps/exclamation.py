@@ -11,24 +11,16 @@ Source: A. Muhammad, PhD thesis 2023, listing 4.2, from Storm's examples: 10, 3 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pandas.util import hash_array
 
 from headrace.run import Console, Parquet, Topology
-from headrace.run.sources import files, numbers
+from headrace.run.sinks import read_batches
+from headrace.run.sources import draw, files, numbers
 
 WORDS = ("nathan", "mike", "jackson", "golda", "bertels")
-
-
-def draw(number: np.ndarray, column: int, seed: int) -> np.ndarray:
-    """Even numbers in [0, 1): a hash of seed, row and column, so that any row can be made anywhere, any number of times."""
-    mixed = number.astype(np.uint64) * np.uint64(64) + np.uint64((seed * 0xD1342543DE82EF95 + column) % 2**64)
-    hashed = cast("Any", hash_array)(mixed)  # its type is not exported
-    return (hashed >> np.uint64(11)) * 2.0**-53
 
 
 class Words:
@@ -69,3 +61,8 @@ def expected(batches: int, *, per_batch: int = 10_000, seed: int = 0) -> list[di
     """How often each word comes out of each batch."""
     chosen = (len(WORDS) * draw(np.arange(batches * per_batch), 0, seed)).astype(int).reshape(batches, per_batch)
     return [dict(Counter(f"{WORDS[n]}!!!!!!" for n in batch)) for batch in chosen.tolist()]
+
+
+def result(out: str, batches: int) -> list[dict[str, int]]:
+    """What a run has written, in the form of `expected`."""
+    return [dict(Counter(row["value"] for row in rows)) for rows in read_batches(out, batches)]

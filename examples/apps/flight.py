@@ -19,15 +19,15 @@ carrier and number, and the highest value comes first, equal ones by name. Files
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pandas.util import hash_array
 
 from headrace.run import Console, Keyed, Parquet, Topology
-from headrace.run.sources import files, numbers
+from headrace.run.sinks import read_batches
+from headrace.run.sources import draw, files, numbers
 
 HEADLINE = (
     "Year,Month,DayofMonth,DayOfWeek,DepTime,CRSDepTime,ArrTime,CRSArrTime,UniqueCarrier,FlightNum,TailNum,ActualElapsedTime,"
@@ -44,13 +44,6 @@ CARRIERS = ("AA", "DL", "UA", "US", "WN")
 AIRPORTS = tuple(a + b + c for a in "ABDJ" for b in "FLT" for c in "AKWX")
 REASONS = "ABCD"  # carrier, weather, air system, security
 LINES_PER_FILE = 500  # of the generator, each file with its headline
-
-
-def draw(number: np.ndarray, column: int, seed: int) -> np.ndarray:
-    """Even numbers in [0, 1): a hash of seed, row and column, so that any row can be made anywhere, any number of times."""
-    mixed = number.astype(np.uint64) * np.uint64(64) + np.uint64((seed * 0xD1342543DE82EF95 + column) % 2**64)
-    hashed = cast("Any", hash_array)(mixed)  # its type is not exported
-    return (hashed >> np.uint64(11)) * 2.0**-53
 
 
 def flight_numbers(line: np.ndarray, seed: int) -> dict[str, np.ndarray]:
@@ -198,4 +191,14 @@ def expected(batches: int, *, lines: int = 10_000, seed: int = 0) -> list[dict[s
         for ranking, names in values.items():
             result = {n: sum(v) / (1 if ranking == "reason" else len(v)) for n, v in names.items()}
             found[-1][ranking] = sorted(result.items(), key=lambda item: (-item[1], item[0]))[:MOST]
+    return found
+
+
+def result(out: str, batches: int) -> list[dict[str, list[tuple[str, float]]]]:
+    """What a run has written, in the form of `expected`."""
+    found: list[dict[str, list[tuple[str, float]]]] = []
+    for rows in read_batches(out, batches):
+        found.append({})
+        for row in sorted(rows, key=lambda row: row["rank"]):
+            found[-1].setdefault(row["ranking"], []).append((row["name"], row["value"]))
     return found

@@ -27,6 +27,7 @@ from pandas.util import hash_array
 
 from headrace.errors import InvalidInput
 from headrace.run import Console, Parquet, Topology
+from headrace.run.sinks import read_batches
 from headrace.run.sources import numbers
 
 STEPS = {"low": 581, "mid": 1030, "high": 1915, "sink": 581}  # table 3, machine 1
@@ -142,3 +143,9 @@ def paths(shape: str, work: float) -> list[tuple[str, int]]:
             return [("sink", low + low), ("sink", mid + low), ("sink", high + low)]
         case _:
             return [("low", mid + low), ("high", mid + high)]
+
+
+def result(out: str, batches: int, *, shape: str = "linear") -> list[list[tuple[str, int, int]]]:
+    """What a run has written, in the form of `expected`."""
+    outputs = [read_batches(f"{out}/{bolt}", batches) for bolt in ends(shape)]
+    return [sorted((r["bolt"], r["id"], r["value"]) for rows in batch for r in rows) for batch in zip(*outputs, strict=True)]

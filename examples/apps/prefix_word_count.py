@@ -12,27 +12,21 @@ says neither how many letters there are nor what is counted at the end; here it 
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections import Counter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pandas.util import hash_array
 
 from headrace.run import Console, Keyed, Parquet, Topology
-from headrace.run.sources import files, numbers
+from headrace.run.sinks import read_batches
+from headrace.run.sources import draw, files, numbers
 
 SYLLABLES = ("ba", "den", "fi", "gol", "ka", "pa", "pe", "per", "pi", "ra", "tem", "vo")
 VOCABULARY = tuple(a + b + c for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES)
 WORDS_PER_SENTENCE = 10
 COUNTS = Keyed(pa.schema([("prefix", pa.string()), ("word", pa.string()), ("count", pa.int64())]), ("prefix", "word"))
-
-
-def draw(number: np.ndarray, column: int, seed: int) -> np.ndarray:
-    """Even numbers in [0, 1): a hash of seed, row and column, so that any row can be made anywhere, any number of times."""
-    mixed = number.astype(np.uint64) * np.uint64(64) + np.uint64((seed * 0xD1342543DE82EF95 + column) % 2**64)
-    hashed = cast("Any", hash_array)(mixed)  # its type is not exported
-    return (hashed >> np.uint64(11)) * 2.0**-53
 
 
 def word_numbers(sentence: np.ndarray, seed: int) -> np.ndarray:
@@ -107,4 +101,15 @@ def expected(batches: int, *, sentences: int = 10_000, prefix: str = "per", seed
                 found[prefix[:letters], word] = (
                     found.get((prefix[:letters], word), 0) + times
                 )  # pe + ra.. and per + a.. may be one word
+    return found
+
+
+def result(out: str, batches: int) -> dict[tuple[str, str], int]:
+    """The last counts that a run has written, in the form of `expected`."""
+    found: dict[tuple[str, str], int] = {}
+    for rows in read_batches(out, batches):
+        latest: Counter[tuple[str, str]] = Counter()
+        for row in rows:
+            latest[row["prefix"], row["word"]] += row["count"]  # a row that came twice would count twice
+        found |= latest
     return found

@@ -12,25 +12,17 @@ tasks that a batch has gone by. A word that has left the window is forgotten.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pandas.util import hash_array
 
 from headrace.run import Console, Keyed, Parquet, Topology
-from headrace.run.sources import files, numbers
+from headrace.run.sinks import read_batches
+from headrace.run.sources import draw, files, numbers
 
 WORDS_PER_SENTENCE = 8
 SLOTS = Keyed(pa.schema([("word", pa.string()), ("batch", pa.int64()), ("count", pa.int64())]), ("word",))
-
-
-def draw(number: np.ndarray, column: int, seed: int) -> np.ndarray:
-    """Even numbers in [0, 1): a hash of seed, row and column, so that any row can be made anywhere, any number of times."""
-    mixed = number.astype(np.uint64) * np.uint64(64) + np.uint64((seed * 0xD1342543DE82EF95 + column) % 2**64)
-    hashed = cast("Any", hash_array)(mixed)  # its type is not exported
-    return (hashed >> np.uint64(11)) * 2.0**-53
 
 
 def word_numbers(sentence: np.ndarray, seed: int) -> np.ndarray:
@@ -91,3 +83,13 @@ def expected(batches: int, *, sentences: int = 1000, window: int = 3, seed: int 
     chosen = word_numbers(np.arange(batches * sentences), seed)
     spans = ((max(0, batch + 1 - window) * sentences, (batch + 1) * sentences) for batch in range(batches))
     return [dict(Counter(f"word{n}" for n in chosen[first:end].ravel().tolist())) for first, end in spans]
+
+
+def result(out: str, batches: int) -> list[dict[str, int]]:
+    """What a run has written, in the form of `expected`."""
+    found: list[Counter[str]] = []
+    for rows in read_batches(out, batches):
+        found.append(Counter())
+        for row in rows:
+            found[-1][row["word"]] += row["count"]  # a row that came twice would count twice
+    return [dict(counts) for counts in found]

@@ -16,16 +16,16 @@ milliwatts, which is what the file gives, so no sum depends on the order in whic
 from __future__ import annotations
 
 from statistics import median
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pandas.util import hash_array
 
 from headrace.run import Console, Keyed, Parquet, Topology
-from headrace.run.sources import files, numbers
+from headrace.run.sinks import read_batches
+from headrace.run.sources import draw, files, numbers
 
 SLICE_S = 15 * 60
 SLICES_PER_DAY = 24 * 3600 // SLICE_S
@@ -46,13 +46,6 @@ PREDICTION = {
 
 START_S = 1_377_986_400  # 2013-09-01 00:00 in the houses, where the challenge's file begins
 HOUSEHOLDS, PLUGS = 2, 3  # per house, per household
-
-
-def draw(number: np.ndarray, column: int, seed: int) -> np.ndarray:
-    """Even numbers in [0, 1): a hash of seed, row and column, so that any row can be made anywhere, any number of times."""
-    mixed = number.astype(np.uint64) * np.uint64(64) + np.uint64((seed * 0xD1342543DE82EF95 + column) % 2**64)
-    hashed = cast("Any", hash_array)(mixed)  # its type is not exported
-    return (hashed >> np.uint64(11)) * 2.0**-53
 
 
 def reading_numbers(reading: np.ndarray, houses: int, every_s: int, seed: int) -> dict[str, np.ndarray]:
@@ -176,3 +169,13 @@ def _predicted(means: dict[tuple[int, ...], int]) -> dict[tuple[int, ...], float
         usual = [means[*key, then] for then in days if (*key, then) in means]
         found[*key, slice_ + 2] = (mean + median(usual)) / 2 if usual else mean
     return found
+
+
+def result(out: str, batches: int) -> tuple[dict[tuple[int, ...], float], dict[tuple[int, ...], float]]:
+    """What a run has written, in the form of `expected`."""
+    found: dict[tuple[str, ...], dict[tuple[int, ...], float]] = {PLUG: {}, HOUSE: {}}
+    for name, key in (("plug", PLUG), ("house", HOUSE)):
+        for row in (row for rows in read_batches(f"{out}/{name}", batches) for row in rows):
+            what = (*(row[column] for column in key), row["slice"])
+            found[key][what] = found[key].get(what, 0.0) + row["load_mw"]  # a row that came twice would count twice
+    return found[PLUG], found[HOUSE]

@@ -2,10 +2,11 @@
 
     headrace run taxi-routes --batches 5 --option out=routes
 
-A route leads from one cell to another, in a grid of 300 x 300 cells of 500 m; trips that start or end outside are left out. Equally frequent routes
-are ordered by their last drop-off, the latest first, then by their cells. The challenge wants a line whenever the ten change; here they are given once
-per batch, as of the batch's last drop-off. Trips come ordered by drop-off, as in the challenge's file (`csv` names a folder that holds it); inside a
-batch any order will do.
+A route leads from one cell to another, in a grid of 300 x 300 cells of 500 m; trips that start or end outside are left out. A trip counts while its
+drop-off is less than 30 minutes ago; the challenge does not say what holds at exactly 30, and here it no longer counts. Equally frequent routes are
+ordered by their last drop-off, the latest first, then by their cells. The challenge wants a line whenever the ten change; here they are given once per
+batch, as of the batch's last drop-off. Trips come ordered by drop-off, as in the challenge's file (`csv` names a folder that holds it); inside a batch
+any order will do.
 
 `cell` sends every trip to the task that counts its route, and the time to all of them: a route also becomes less frequent when no trip comes.
 """
@@ -15,15 +16,15 @@ batch any order will do.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pandas.util import hash_array
 
 from headrace.run import Console, Keyed, Parquet, Topology
-from headrace.run.sources import files, numbers
+from headrace.run.sinks import read_batches
+from headrace.run.sources import draw, files, numbers
 
 CELLS = 300  # per side
 EAST_DEG, SOUTH_DEG = 0.005986, 0.004491556  # 500 m
@@ -43,13 +44,6 @@ RECENT = Keyed(
 START_S = 1_357_000_200  # 2013-01-01 00:30, the first half hour of the challenge's year
 HOT_CELL = (155, 160)  # (column, row) in lower Manhattan, the corner of the district in which the generator's taxis drive
 DISTRICT = 20  # cells per side
-
-
-def draw(number: np.ndarray, column: int, seed: int) -> np.ndarray:
-    """Even numbers in [0, 1): a hash of seed, row and column, so that any row can be made anywhere, any number of times."""
-    mixed = number.astype(np.uint64) * np.uint64(64) + np.uint64((seed * 0xD1342543DE82EF95 + column) % 2**64)
-    hashed = cast("Any", hash_array)(mixed)  # its type is not exported
-    return (hashed >> np.uint64(11)) * 2.0**-53
 
 
 def route_numbers(trip: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -186,3 +180,8 @@ def expected(
         order = sorted(last, key=lambda r: (-len(last[r]), -max(last[r]), r))[:MOST]
         found.append([(n, *r, len(last[r])) for n, r in enumerate(order, 1)])
     return found
+
+
+def result(out: str, batches: int) -> list[list[tuple[int, str, str, int]]]:
+    """What a run has written, in the form of `expected`."""
+    return [sorted((r["rank"], r["start_cell"], r["end_cell"], r["trips"]) for r in rows) for rows in read_batches(out, batches)]

@@ -11,25 +11,18 @@ counts if its status is 200. All users of a page are kept by the task that count
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pandas.util import hash_array
 
 from headrace.run import Console, Keyed, Parquet, Topology
-from headrace.run.sources import files, numbers
+from headrace.run.sinks import read_batches
+from headrace.run.sources import draw, files, numbers
 
 FIELDS = 4
 VISITS = Keyed(pa.schema([("page", pa.string()), ("user", pa.string())]), ("page",))
-
-
-def draw(number: np.ndarray, column: int, seed: int) -> np.ndarray:
-    """Even numbers in [0, 1): a hash of seed, row and column, so that any row can be made anywhere, any number of times."""
-    mixed = number.astype(np.uint64) * np.uint64(64) + np.uint64((seed * 0xD1342543DE82EF95 + column) % 2**64)
-    hashed = cast("Any", hash_array)(mixed)  # its type is not exported
-    return (hashed >> np.uint64(11)) * 2.0**-53
 
 
 def view_numbers(view: np.ndarray, pages: int, users: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -102,3 +95,13 @@ def expected(batches: int, *, views: int = 10_000, pages: int = 500, users: int 
         here = np.unique(page[batch * views : end][status[batch * views : end] == 200])
         found.append({f"http://example.com/{p}": int((seen == p).sum()) for p in here.tolist()})
     return found
+
+
+def result(out: str, batches: int) -> list[dict[str, int]]:
+    """What a run has written, in the form of `expected`."""
+    found: list[Counter[str]] = []
+    for rows in read_batches(out, batches):
+        found.append(Counter())
+        for row in rows:
+            found[-1][row["page"]] += row["visitors"]  # a row that came twice would count twice
+    return [dict(counts) for counts in found]

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.run import Console, Keyed, Parquet, Topology
+from headrace.run.sinks import read_batches
 from headrace.run.sources import files, numbers
 
 SYLLABLES = ("ba", "den", "fi", "gol", "hu", "ka", "lim", "no", "per", "quo", "ra", "si", "tem", "ul", "vo", "zan")
@@ -90,13 +91,17 @@ def expected(batches: int, *, sentences: int = 10_000, words: int = 10, seed: in
     return {str(word): int(n) for word, n in zip(VOCABULARY, found, strict=True) if n}
 
 
-def counted(out: str) -> dict[str, int]:
-    """The last count of every word in an output folder."""
-    import pyarrow.parquet as pq
+def result(out: str, batches: int) -> dict[str, int]:
+    """The last counts that a run has written, in the form of `expected`."""
+    found: dict[str, int] = {}
+    for rows in read_batches(out, batches):
+        latest: Counter[str] = Counter()
+        for row in rows:
+            latest[row["word"]] += row["count"]  # a row that came twice would count twice
+        found |= latest
+    return found
 
-    latest: Counter[str] = Counter()
-    for batch in Path(out).glob("batch=*"):
-        for file in batch.glob("*.parquet"):
-            for row in pq.ParquetFile(file).read().to_pylist():
-                latest[row["word"]] = max(latest[row["word"]], row["count"])
-    return dict(latest)
+
+def counted(out: str) -> dict[str, int]:
+    """The last counts in an output folder, however many batches it holds."""
+    return result(out, len(list(Path(out).glob("batch=*"))))

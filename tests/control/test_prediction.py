@@ -65,3 +65,10 @@ def test_another_plan_is_foretold_from_the_same_batches() -> None:
 def test_without_batches_nothing_is_known_of_their_times() -> None:
     given = problem(100)
     assert with_batch_times(given, [], window_s=1) is given
+
+
+def test_the_work_of_a_plan_whose_node_is_gone_is_not_asked_for() -> None:
+    given = problem(LINES / 5)
+    gone = Placement("gone", TASKS, {task: ("lost", 0) for task in APART.places})
+    told = with_batch_times(replace(given, current=assignment_of(given, gone)), [batch(0)], window_s=1)
+    assert told.options["judge"] == {"batch_interval_s": 5.0, "batch_overhead_s": 0.0}

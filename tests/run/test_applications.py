@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 
 from headrace.errors import InvalidInput
@@ -21,6 +19,7 @@ from headrace.run.apps import load, topology_of
 from headrace.run.batches import Batches, Settings
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.rehearsal import Input, rehearse_batch
+from headrace.run.sources import draw
 from headrace.run.topology import Topology
 from tests.run.topologies import places
 
@@ -28,24 +27,16 @@ STEADY = ((),)
 REPLANNED = ((2, 3), (5, 1, 2), (1,), (3, 4))  # task counts of the components in turn, batch by batch
 PLANS = pytest.mark.parametrize("counts", [STEADY, REPLANNED], ids=["steady", "replanned"])
 
-Rows = list[dict[str, Any]]
 
-
-def results(topology: Topology, inputs: Sequence[Input], folder: Path, counts: Sequence[Sequence[int]] = STEADY) -> list[Rows]:
-    """The rows in the Parquet output of each batch, `folder`/out."""
+def run(topology: Topology, inputs: Sequence[Input], folder: Path, counts: Sequence[Sequence[int]] = STEADY) -> str:
+    """Run one batch per input; gives the folder of the output, `folder`/out."""
     in_force = PlanInForce(topology)
     batches = Batches(topology, in_force, Settings(folder / "run"))
     for number, rows in enumerate(inputs):
         if turn := counts[number % len(counts)]:
             in_force.set(plan(topology, turn))
         rehearse_batch(batches, number, rows)
-    return written(folder / "out", len(inputs))
-
-
-def written(out: Path, batches: int) -> list[Rows]:
-    """The rows of each batch in a Parquet output."""
-    files = [sorted(out.glob(f"batch={number}/*.parquet")) for number in range(batches)]
-    return [[row for file in batch for row in pq.ParquetFile(file).read().to_pylist()] for batch in files]
+    return str(folder / "out")
 
 
 def plan(topology: Topology, turn: Sequence[int]) -> Placement:
@@ -85,6 +76,15 @@ def generated(topology: Topology, spout: str, first: int, end: int) -> pa.Table:
     return function(pa.table({"value": np.arange(first, end)}))
 
 
+def test_a_drawn_number_depends_on_seed_row_and_column_alone() -> None:
+    rows = np.arange(10_000)
+    drawn = draw(rows, 3, seed=5)
+    assert np.array_equal(draw(rows[::-1], 3, seed=5), drawn[::-1])
+    assert np.allclose(np.histogram(drawn, bins=10, range=(0, 1))[0], 1000, atol=120)  # four standard deviations
+    for other in (draw(rows, 4, seed=5), draw(rows, 3, seed=6), draw(rows + 1, 3, seed=5)):
+        assert abs(np.corrcoef(drawn, other)[0, 1]) < 0.04
+
+
 TRIPS: Mapping[str, Any] = {
     "trips": 400,
     "trips_per_s": 0.5,
@@ -92,16 +92,12 @@ TRIPS: Mapping[str, Any] = {
 }  # 13 minutes per batch, so that trips leave the half hour
 
 
-def ranked(rows: Rows) -> list[tuple[int, str, str, int]]:
-    return [(r["rank"], r["start_cell"], r["end_cell"], r["trips"]) for r in sorted(rows, key=lambda r: r["rank"])]
-
-
 @PLANS
 def test_taxi_routes(counts: Sequence[Sequence[int]], tmp_path: Path) -> None:
     module, topology = app("taxi-routes", tmp_path, **TRIPS)
-    found = results(topology, numbered(topology, 5, 400), tmp_path, counts)
+    out = run(topology, numbered(topology, 5, 400), tmp_path, counts)
     expected = module.expected(5, **TRIPS)
-    assert [ranked(rows) for rows in found] == expected
+    assert module.result(out, 5) == expected
     assert all(len(top) == 10 for top in expected)
     assert any(a[3] > b[3] for a, b in zip(expected[2], expected[4], strict=True)), "no route has become less frequent"
 
@@ -113,7 +109,27 @@ def test_taxi_routes_from_a_file(tmp_path: Path) -> None:
         {"trip": through_csv(generated(generator, "trip", first, first + 400), module.SCHEMA, tmp_path)}
         for first in (0, 400, 800)
     ]
-    assert [ranked(rows) for rows in results(topology, inputs, tmp_path)] == module.expected(3, **TRIPS)
+    assert module.result(run(topology, inputs, tmp_path), 3) == module.expected(3, **TRIPS)
+
+
+def trips(*at: str) -> pa.Table:
+    """Trips along one route that end at these times."""
+    module = load("taxi-routes")
+    east, south = module.WEST_EDGE_DEG + 0.001, module.NORTH_EDGE_DEG - 0.001
+    place = {
+        f"{end}_{axis}": [value] * len(at)
+        for end in ("pickup", "dropoff")
+        for axis, value in (("longitude", east), ("latitude", south))
+    }
+    return pa.table({**place, "dropoff_datetime": [f"2013-01-01 {time}" for time in at]})
+
+
+def test_a_trip_counts_for_less_than_30_minutes(tmp_path: Path) -> None:
+    module, topology = app("taxi-routes", tmp_path, csv=str(tmp_path))
+    # Half an hour after the trip of 10:00:00 that trip has just gone, and the one of 10:00:01 is still there; a second later it has gone too.
+    inputs = [trips("10:00:00", "10:00:01"), trips("10:30:00"), trips("10:30:01")]
+    out = run(topology, [{"trip": table} for table in inputs], tmp_path)
+    assert module.result(out, 3) == [[(1, "1.1", "1.1", 2)], [(1, "1.1", "1.1", 2)], [(1, "1.1", "1.1", 2)]]
 
 
 def test_a_taxi_that_leaves_the_grid_is_not_counted() -> None:
@@ -143,20 +159,12 @@ READINGS: Mapping[str, Any] = {
 }  # 14 hours per batch, and no batch ends a day
 
 
-def predictions(out: Path, key: Sequence[str], batches: int) -> dict[tuple[int, ...], float]:
-    rows = [row for batch in written(out, batches) for row in batch]
-    found = {(*(row[name] for name in key), row["slice"]): row["load_mw"] for row in rows}
-    assert len(found) == len(rows), "a slice was predicted twice"
-    return found
-
-
 @PLANS
 def test_smart_home(counts: Sequence[Sequence[int]], tmp_path: Path) -> None:
     module, topology = app("smart-home", tmp_path, **READINGS)
-    results(topology, numbered(topology, 6, 3000), tmp_path, counts)
+    out = run(topology, numbered(topology, 6, 3000), tmp_path, counts)
     plugs, houses = module.expected(6, **READINGS)
-    assert predictions(tmp_path / "out" / "plug", module.PLUG, 6) == plugs
-    assert predictions(tmp_path / "out" / "house", module.HOUSE, 6) == houses
+    assert module.result(out, 6) == (plugs, houses)
     assert max(slice_ for _, slice_ in houses) > 3 * module.SLICES_PER_DAY, "no median of several days"
 
 
@@ -164,9 +172,8 @@ def test_smart_home_from_a_file(tmp_path: Path) -> None:
     module, generator = app("smart-home", tmp_path, **READINGS)
     topology = topology_of(module, {"csv": str(tmp_path), "out": str(tmp_path / "out")})
     rows = (generated(generator, "reading", first, first + 3000) for first in (0, 3000, 6000))
-    results(topology, [{"reading": through_csv(table, module.SCHEMA, tmp_path)} for table in rows], tmp_path)
-    plugs, _ = module.expected(3, **READINGS)
-    assert predictions(tmp_path / "out" / "plug", module.PLUG, 3) == plugs
+    out = run(topology, [{"reading": through_csv(table, module.SCHEMA, tmp_path)} for table in rows], tmp_path)
+    assert module.result(out, 3) == module.expected(3, **READINGS)
 
 
 def test_a_load_is_half_of_now_and_half_of_the_days_before() -> None:
@@ -179,6 +186,19 @@ def test_a_load_is_half_of_now_and_half_of_the_days_before() -> None:
     found, history = module.Predict(module.HOUSE)(came, state)
     assert found.to_dict("records") == [{"house_id": 1, "slice": 3 * day + 5, "load_mw": (60 + 40 + 300) / 2}]
     assert len(history) == 5
+
+
+@pytest.mark.parametrize(("days", "usual"), [((), 50), ((100,), 100), ((100, 900), 500), ((900, 100, 400, 200), 300)])
+def test_the_median_of_an_even_number_of_days_lies_between_the_middle_two(days: Sequence[int], usual: int) -> None:
+    import pandas as pd
+
+    module = load("smart-home")
+    day = module.SLICES_PER_DAY
+    slices = [number * day + 5 for number in range(len(days))]
+    state = pd.DataFrame({"house_id": 1, "slice": slices, "load_mw": list(days)})
+    came = pd.DataFrame({"house_id": [1], "slice": [len(days) * day + 3], "load_mw": [50]})
+    found, _ = module.Predict(module.HOUSE)(came, state)
+    assert found.to_dict("records") == [{"house_id": 1, "slice": len(days) * day + 5, "load_mw": (50 + usual) / 2}]
 
 
 def lines(folder: Path, topology: Topology, spout: str, per_batch: int, batches: int) -> list[Input]:
@@ -194,17 +214,11 @@ def lines(folder: Path, topology: Topology, spout: str, per_batch: int, batches:
 VIEWS: Mapping[str, Any] = {"views": 500, "pages": 40, "users": 60, "seed": 2}
 
 
-def by(rows: Rows, key: str, value: str) -> dict[Any, Any]:
-    found = {row[key]: row[value] for row in rows}
-    assert len(found) == len(rows), "two tasks gave the same key"
-    return found
-
-
 @PLANS
 def test_unique_visitors(counts: Sequence[Sequence[int]], tmp_path: Path) -> None:
     module, topology = app("unique-visitors", tmp_path, **VIEWS)
-    found = results(topology, numbered(topology, 5, 500), tmp_path, counts)
-    assert [by(rows, "page", "visitors") for rows in found] == module.expected(5, **VIEWS)
+    out = run(topology, numbered(topology, 5, 500), tmp_path, counts)
+    assert module.result(out, 5) == module.expected(5, **VIEWS)
 
 
 def test_unique_visitors_from_a_file(tmp_path: Path) -> None:
@@ -213,8 +227,7 @@ def test_unique_visitors_from_a_file(tmp_path: Path) -> None:
     inputs = lines(tmp_path, generator, "view", 500, 2)
     broken = pa.table({"value": ["", "http://example.com/0\t200\t10000", None]})
     inputs[0] = {"view": pa.concat_tables([broken, inputs[0]["view"]])}
-    found = results(topology, inputs, tmp_path)
-    assert [by(rows, "page", "visitors") for rows in found] == module.expected(2, **VIEWS)
+    assert module.result(run(topology, inputs, tmp_path), 2) == module.expected(2, **VIEWS)
 
 
 SENTENCES: Mapping[str, Any] = {"sentences": 500, "seed": 4}
@@ -224,24 +237,24 @@ SENTENCES: Mapping[str, Any] = {"sentences": 500, "seed": 4}
 @pytest.mark.parametrize("window", [1, 3])
 def test_rolling_count(counts: Sequence[Sequence[int]], window: int, tmp_path: Path) -> None:
     module, topology = app("rolling-count", tmp_path, **SENTENCES, window=window)
-    found = results(topology, numbered(topology, 6, 500), tmp_path, counts)
+    out = run(topology, numbered(topology, 6, 500), tmp_path, counts)
     expected = module.expected(6, **SENTENCES, window=window)
-    assert [by(rows, "word", "count") for rows in found] == expected
+    assert module.result(out, 6) == expected
     assert set(expected[0]) - set(expected[5]), "no word has left the window"
 
 
 def test_rolling_count_from_a_file(tmp_path: Path) -> None:
     module, generator = app("rolling-count", tmp_path, **SENTENCES)
     topology = topology_of(module, {"text": str(tmp_path), "out": str(tmp_path / "out")})
-    found = results(topology, lines(tmp_path, generator, "sentence", 500, 4), tmp_path)
-    assert [by(rows, "word", "count") for rows in found] == module.expected(4, **SENTENCES)
+    out = run(topology, lines(tmp_path, generator, "sentence", 500, 4), tmp_path)
+    assert module.result(out, 4) == module.expected(4, **SENTENCES)
 
 
 def test_the_count_of_a_word_falls_when_it_no_longer_comes(tmp_path: Path) -> None:
-    _, topology = app("rolling-count", tmp_path, text=str(tmp_path), window=2)
+    module, topology = app("rolling-count", tmp_path, text=str(tmp_path), window=2)
     texts = (["a b a", " b  c "], ["c"], [""], ["d"])
-    found = results(topology, [{"sentence": pa.table({"value": text})} for text in texts], tmp_path)
-    assert [by(rows, "word", "count") for rows in found] == [
+    out = run(topology, [{"sentence": pa.table({"value": text})} for text in texts], tmp_path)
+    assert module.result(out, 4) == [
         {"a": 2, "b": 2, "c": 1},
         {"a": 2, "b": 2, "c": 2},
         {"c": 1},
@@ -252,35 +265,31 @@ def test_the_count_of_a_word_falls_when_it_no_longer_comes(tmp_path: Path) -> No
 @PLANS
 def test_exclamation(counts: Sequence[Sequence[int]], tmp_path: Path) -> None:
     module, topology = app("exclamation", tmp_path, per_batch=300, seed=1)
-    found = results(topology, numbered(topology, 4, 300), tmp_path, counts)
-    assert [Counter(row["value"] for row in rows) for rows in found] == module.expected(4, per_batch=300, seed=1)
+    out = run(topology, numbered(topology, 4, 300), tmp_path, counts)
+    assert module.result(out, 4) == module.expected(4, per_batch=300, seed=1)
 
 
 def test_exclamation_of_the_words_in_a_file(tmp_path: Path) -> None:
-    _, topology = app("exclamation", tmp_path, text=str(tmp_path))
-    (rows,) = results(topology, [{"word": pa.table({"value": ["so it", "", " is  so "]})}], tmp_path)
-    assert sorted(row["value"] for row in rows) == ["is!!!!!!", "it!!!!!!", "so!!!!!!", "so!!!!!!"]
-
-
-def last_counts(batches: Sequence[Rows]) -> dict[tuple[str, str], int]:
-    return {(row["prefix"], row["word"]): row["count"] for rows in batches for row in rows}
+    module, topology = app("exclamation", tmp_path, text=str(tmp_path))
+    out = run(topology, [{"word": pa.table({"value": ["so it", "", " is  so "]})}], tmp_path)
+    assert module.result(out, 1) == [{"is!!!!!!": 1, "it!!!!!!": 1, "so!!!!!!": 2}]
 
 
 @PLANS
 @pytest.mark.parametrize("prefix", ["per", "k"])
 def test_prefix_word_count(counts: Sequence[Sequence[int]], prefix: str, tmp_path: Path) -> None:
     module, topology = app("prefix-word-count", tmp_path, **SENTENCES, prefix=prefix)
-    found = results(topology, numbered(topology, 4, 500), tmp_path, counts)
+    out = run(topology, numbered(topology, 4, 500), tmp_path, counts)
     expected = module.expected(4, **SENTENCES, prefix=prefix)
-    assert last_counts(found) == expected
+    assert module.result(out, 4) == expected
     assert {p for p, _ in expected} == {prefix[:n] for n in range(1, len(prefix) + 1)}
 
 
 def test_prefix_word_count_from_a_file(tmp_path: Path) -> None:
     module, generator = app("prefix-word-count", tmp_path, **SENTENCES)
     topology = topology_of(module, {"text": str(tmp_path), "out": str(tmp_path / "out")})
-    found = results(topology, lines(tmp_path, generator, "sentence", 500, 3), tmp_path)
-    assert last_counts(found) == module.expected(3, **SENTENCES)
+    out = run(topology, lines(tmp_path, generator, "sentence", 500, 3), tmp_path)
+    assert module.result(out, 3) == module.expected(3, **SENTENCES)
 
 
 @PLANS
@@ -289,10 +298,8 @@ def test_prefix_word_count_from_a_file(tmp_path: Path) -> None:
 def test_micro(shape: str, payload_bytes: int, counts: Sequence[Sequence[int]], tmp_path: Path) -> None:
     options: Mapping[str, Any] = {"shape": shape, "per_batch": 50, "work": 0.1, "seed": 6}
     module, topology = app("micro", tmp_path, **options, payload_bytes=payload_bytes)
-    results(topology, numbered(topology, 3, 50), tmp_path, counts)
-    outputs = [written(tmp_path / "out" / bolt, 3) for bolt in module.ends(shape)]
-    found = [sorted((row["bolt"], row["id"], row["value"]) for out in outputs for row in out[batch]) for batch in range(3)]
-    assert found == module.expected(3, **options)
+    out = run(topology, numbered(topology, 3, 50), tmp_path, counts)
+    assert module.result(out, 3, shape=shape) == module.expected(3, **options)
 
 
 def test_the_payload_goes_from_bolt_to_bolt_and_ends_at_the_last(tmp_path: Path) -> None:
@@ -316,25 +323,18 @@ def test_a_shape_that_there_is_not(tmp_path: Path) -> None:
 LINES: Mapping[str, Any] = {"lines": 700, "seed": 8}
 
 
-def rankings(rows: Rows) -> dict[str, list[tuple[str, float]]]:
-    found: dict[str, list[tuple[str, float]]] = {}
-    for row in sorted(rows, key=lambda row: row["rank"]):
-        found.setdefault(row["ranking"], []).append((row["name"], row["value"]))
-    return found
-
-
 @PLANS
 def test_flight(counts: Sequence[Sequence[int]], tmp_path: Path) -> None:
     module, topology = app("flight", tmp_path, **LINES)
-    found = results(topology, numbered(topology, 4, 700), tmp_path, counts)
-    assert [rankings(rows) for rows in found] == module.expected(4, **LINES)
+    out = run(topology, numbered(topology, 4, 700), tmp_path, counts)
+    assert module.result(out, 4) == module.expected(4, **LINES)
 
 
 def test_flight_from_a_file(tmp_path: Path) -> None:
     module, generator = app("flight", tmp_path, **LINES)
     topology = topology_of(module, {"text": str(tmp_path), "out": str(tmp_path / "out")})
-    found = results(topology, lines(tmp_path, generator, "w0", 700, 2), tmp_path)
-    assert [rankings(rows) for rows in found] == module.expected(2, **LINES)
+    out = run(topology, lines(tmp_path, generator, "w0", 700, 2), tmp_path)
+    assert module.result(out, 2) == module.expected(2, **LINES)
 
 
 def test_what_a_line_of_the_real_file_says() -> None:
@@ -345,3 +345,31 @@ def test_what_a_line_of_the_real_file_says() -> None:
     assert module.taxi_times(table).to_pylist() == [{"name": "IAD", "value": 8}, {"name": "TPA", "value": 4}]
     assert module.late(table).to_pylist() == [{"name": "WN335", "value": 0}]
     assert module.cancellations(table).num_rows == 0
+
+
+SMALL: Sequence[tuple[str, str, Mapping[str, Any]]] = (  # application, the option that says how much a batch holds, all options
+    ("word-count", "sentences", {"sentences": 200}),
+    ("taxi-routes", "trips", TRIPS),
+    ("smart-home", "readings", READINGS),
+    ("unique-visitors", "views", VIEWS),
+    ("rolling-count", "sentences", SENTENCES),
+    ("exclamation", "per_batch", {"per_batch": 300}),
+    ("prefix-word-count", "sentences", SENTENCES),
+    ("micro", "per_batch", {"shape": "star", "per_batch": 50, "work": 0.1}),
+    ("flight", "lines", LINES),
+)
+
+
+@pytest.mark.parametrize(("name", "size", "options"), SMALL, ids=[name for name, _, _ in SMALL])
+def test_a_file_that_is_lost_or_doubled_shows(name: str, size: str, options: Mapping[str, Any], tmp_path: Path) -> None:
+    module, topology = app(name, tmp_path, **options)
+    out = run(topology, numbered(topology, 2, options[size]), tmp_path)
+    shape = {key: options[key] for key in ("shape",) if key in options}
+    expected = module.expected(2, **options)
+    assert module.result(out, 2, **shape) == expected
+    file = min(Path(out).rglob("batch=1/*.parquet"))
+    (file.parent / "again.parquet").write_bytes(file.read_bytes())
+    assert module.result(out, 2, **shape) != expected
+    (file.parent / "again.parquet").unlink()
+    file.unlink()
+    assert module.result(out, 2, **shape) != expected

@@ -96,6 +96,33 @@ def test_wrong_applications_and_options_are_named(tmp_path: Path) -> None:
     assert "no fleet is up" in run("fleet", "status", "--folder", tmp_path).stderr
 
 
+def test_a_plan_without_cores_is_refused_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: object) -> None:
+        pytest.fail("a fleet was started")
+
+    monkeypatch.setattr("headrace.cli.running.fleet_of", start)
+    cluster, plan = tmp_path / "cluster.yaml", tmp_path / "plan.json"
+    cluster.write_text("format: headrace/1\ncluster:\n  nodes:\n    a: {cpu: 200}\n")
+    places = [f"{name}.{n}" for name, count in (("sentence", 1), ("split", 3), ("count", 1)) for n in range(1, count + 1)]
+    plan.write_text(json.dumps({"format": "headrace/1", "plan": {"assignment": {task: {"node": "a"} for task in places}}}))
+    result = run("run", "word-count", "--fleet", cluster, "--plan", plan)
+    assert result.exit_code == 1
+    assert "runs 3 tasks at once on node a (split.1, split.2, split.3), which has 2 cores" in result.stderr
+    assert "--crowded" in result.stderr
+    plan.write_text(plan.read_text().replace('"a"', '"b"'))
+    assert (
+        "puts sentence.1 on node b, which is not there; there are: a"
+        in run("run", "word-count", "--fleet", cluster, "--plan", plan).stderr
+    )
+
+
+def test_a_master_that_is_none_is_refused() -> None:
+    assert "`nowhere` is no master; one looks like spark://host:7077" in run("run", "word-count", "--master", "nowhere").stderr
+    told = run("run", "word-count", "--master", "spark://127.0.0.1:1").stderr
+    assert "spark://127.0.0.1:1 cannot be reached" in told
+    assert "headrace fleet up" in told
+
+
 def exported(kind: str, tmp_path: Path) -> list[Any]:
     (tmp_path / "plan.yaml").write_text(PLAN)
     result = run("export", kind, tmp_path / "plan.yaml")

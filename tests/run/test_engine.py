@@ -5,22 +5,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from headrace.errors import InvalidInput
-from headrace.run import Callback, Topology
+from headrace.errors import InvalidInput, Unsupported
+from headrace.run import Callback, Parquet, Topology
 from headrace.run.batches import BatchDone, BoltFailed, Settings
 from headrace.run.engine import Running, run
 from headrace.run.placement import Placement, PlanInForce
-from headrace.run.sources import files, numbers
+from headrace.run.sinks import read_batches
+from headrace.run.sources import files, kafka, numbers, rate
 from tests.run.killed import FATAL_BATCH
 from tests.run.topologies import expected_counts, final_counts, places, word_count
 
@@ -93,6 +96,78 @@ def test_spouts_of_different_kinds_share_a_batch(spark: SparkSession, tmp_path: 
     ]  # fmt: skip
 
 
+def test_arrow_has_one_thread_in_a_task_so_that_rows_keep_their_order(spark: SparkSession, tmp_path: Path) -> None:
+    came: list[int] = []
+    topology = (
+        Topology("threads")
+        .spout("numbers", numbers(4))
+        .bolt("tell", lambda table: pa.table({"threads": [pa.cpu_count()]}), inputs={"numbers": "shuffle"}, tasks=2)
+        .sink("tell", Callback(lambda batch, table: came.extend(table["threads"].to_pylist())))
+    )
+    run(spark, topology, None, Settings(tmp_path / "run", batches=1))
+    assert came == [1, 1]
+
+
+def test_the_rate_source_gives_every_number_once(spark: SparkSession, tmp_path: Path) -> None:
+    came: list[tuple[int, Any]] = []
+
+    def take(batch: int, table: pa.Table) -> None:
+        came.extend(zip(table["value"].to_pylist(), table["timestamp"].to_pylist(), strict=True))
+
+    topology = Topology("clock").spout("tick", rate(50), tasks=2).sink("tick", Callback(take))
+    for _ in range(2):  # the second run goes on where the first one ended
+        run(spark, topology, None, Settings(tmp_path / "run", batches=2))
+    assert sorted(number for number, _ in came) == list(range(len(came)))
+    assert len(came) >= 50
+    assert all(at.tzinfo is not None for _, at in came)
+
+
+def test_a_python_data_source_is_a_spout(spark: SparkSession, tmp_path: Path) -> None:
+    from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+
+    class Letters(SimpleDataSourceStreamReader):
+        def initialOffset(self) -> dict[str, int]:
+            return {"at": 0}
+
+        def read(self, start: dict[str, int]) -> tuple[Iterator[tuple[str, int]], dict[str, int]]:
+            end = {"at": start["at"] + 3}
+            return self.readBetweenOffsets(start, end), end
+
+        def readBetweenOffsets(self, start: dict[str, int], end: dict[str, int]) -> Iterator[tuple[str, int]]:
+            return iter([(chr(ord("a") + n), n) for n in range(start["at"], end["at"])])
+
+    class Alphabet(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "alphabet"
+
+        def schema(self) -> str:
+            return "letter string, number int"
+
+        def simpleStreamReader(self, schema: Any) -> SimpleDataSourceStreamReader:
+            return Letters()
+
+    spark.dataSource.register(Alphabet)
+    topology = (
+        Topology("letters")
+        .spout("letter", lambda spark: spark.readStream.format("alphabet").load(), tasks=2)
+        .bolt("upper", lambda row: [{"letter": row["letter"].upper()}], form="tuple", inputs={"letter": "shuffle"}, tasks=2)
+        .sink("upper", Parquet(str(tmp_path / "out")))
+    )
+    for _ in range(2):
+        run(spark, topology, None, Settings(tmp_path / "run", batches=2))
+    found = ["".join(sorted(row["letter"] for row in rows)) for rows in read_batches(str(tmp_path / "out"), 4)]
+    assert found == ["ABC", "DEF", "GHI", "JKL"]
+
+
+def test_without_its_connector_kafka_is_refused_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
+    topology = Topology("topic").spout("line", kafka("localhost:9092", "lines"))
+    with pytest.raises(
+        Unsupported, match=r"Kafka connector is not there: .*--packages org\.apache\.spark:spark-sql-kafka-0-10_2\.13:4"
+    ):
+        run(spark, topology, None, Settings(tmp_path / "run", batches=1))
+
+
 def test_a_bolt_that_raises_stops_the_run_or_is_put_aside(spark: SparkSession, tmp_path: Path) -> None:
     def pick(table: pa.Table) -> pa.Table:
         if 3 in table["value"].to_pylist():
@@ -107,6 +182,21 @@ def test_a_bolt_that_raises_stops_the_run_or_is_put_aside(spark: SparkSession, t
     assert [(done.batch, done.failure is None) for done in seen] == [(1, False), (2, True)]
     aside = spark.read.parquet(str(tmp_path / "run" / "quarantine" / "batch=1" / "input"))
     assert sorted(row.numbers.value for row in aside.collect()) == [2, 3]
+
+
+def test_a_bolt_that_takes_its_process_down_is_named_and_put_aside(spark: SparkSession, tmp_path: Path) -> None:
+    def die(table: pa.Table) -> pa.Table:
+        if 3 in table["value"].to_pylist():
+            os._exit(1)
+        return table
+
+    topology = Topology("deadly").spout("numbers", numbers(2)).bolt("die", die, inputs={"numbers": "global"}, tasks=2)
+    seen: list[BatchDone] = []
+    run(spark, topology, None, Settings(tmp_path / "run", batches=3, on_error="quarantine", listen=seen.append))
+    assert [done.batch for done in seen if done.failure is None] == [0, 2]
+    assert (seen[1].failure or "").startswith("die.1: the process that ran it ended without a word")
+    told = json.loads((tmp_path / "run" / "quarantine" / "batch=1" / "error.json").read_text())
+    assert (told["component"], told["task"]) == ("die", "die.1")
 
 
 def test_a_table_is_no_source(spark: SparkSession, tmp_path: Path) -> None:

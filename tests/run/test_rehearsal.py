@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pickle
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -191,6 +193,21 @@ def test_output_of_another_run_is_not_mixed_in(tmp_path: Path) -> None:
         rehearse(word_count(tmp_path / "out"), [values(0, 50)], Settings(tmp_path / "two"))
 
 
+def test_only_what_reports_name_reaches_the_parquet_output(tmp_path: Path) -> None:
+    sink, rows = Parquet(str(tmp_path / "out")), pa.table({"value": [1]})
+    sink.open("run")
+    parts = sink.parts(0, "attempt", tmp_path)
+    parts.mkdir()
+    named, unnamed = parts / "b.1-aaaaaaaa.arrow", parts / "b.1-bbbbbbbb.arrow"  # the second by a task whose executor was killed
+    for file in (named, unnamed):
+        sink.writer()(file, rows)
+    sink.deliver(0, parts, [named])
+    assert [file.name for file in (tmp_path / "out").rglob("*.parquet")] == ["b.1-aaaaaaaa.parquet"]
+    with pytest.raises(InvalidInput, match=r"b\.1-aaaaaaaa\.parquet was written by a task and is not there"):
+        sink.deliver(1, sink.parts(1, "attempt", tmp_path), [named])
+    assert sorted(file.name for file in (tmp_path / "out").glob("batch=*")) == ["batch=0"]
+
+
 def test_a_bolt_that_raises_is_named(tmp_path: Path) -> None:
     def pick(table: pa.Table) -> pa.Table:
         if 13 in table["value"].to_pylist():
@@ -226,6 +243,20 @@ def test_quarantine_keeps_the_batch_aside_and_goes_on(tmp_path: Path) -> None:
     told = json.loads((aside / "error.json").read_text())
     assert told["component"] == "count"
     assert "no gorse" in told["error"]
+
+
+def test_an_error_is_told_with_the_line_of_the_component_and_not_of_a_library(tmp_path: Path) -> None:
+    def look(table: pa.Table) -> pa.Table:
+        return table.select(["no", "such", "column"])  # raised inside pyarrow
+
+    def leave(table: pa.Table) -> pa.Table:
+        sys.exit("enough\nof this")
+
+    for function, words in ((look, "KeyError: .*no.*"), (leave, "SystemExit: enough of this")):
+        topology = Topology("t").spout("numbers", numbers(1)).bolt("b", function, inputs={"numbers": "shuffle"})
+        line = inspect.getsourcelines(function)[1] + 1
+        with pytest.raises(BoltFailed, match=rf"task b\.1, batch 0: {words} \(test_rehearsal\.py:{line}\)"):
+            rehearse(topology, [{"numbers": pa.table({"value": [1]})}], Settings(tmp_path / function.__name__))
 
 
 def test_wrong_results_of_a_bolt_are_its_failure(tmp_path: Path) -> None:

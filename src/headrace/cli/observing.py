@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -83,8 +89,8 @@ def observe(
     question = Question(window_s, traffic, *(asked_about(inputs) if inputs else (None, None)))
     spark = session(app="headrace-observe", master=master)
     try:
-        with Bar(spark) as bar:
-            for observed in looks(spark, bar, folder, store, question, lateness_s, every if follow else None):
+        with Bar(spark) as bar, Interrupt() if follow else nullcontext() as interrupt:
+            for observed in looks(spark, bar, folder, store, question, lateness_s, every, interrupt):
                 document = with_estimates(observed, inputs) if inputs else observed.document()
                 if out is not None:
                     save(out, text_for(out, document))
@@ -92,8 +98,42 @@ def observe(
                     click.echo(dumps({**observed.to_json(), **document}))
                 else:
                     show(observed, document, out)
+    except KeyboardInterrupt:
+        if not follow:
+            raise
     finally:
         spark.stop()
+    if follow:
+        click.echo(f"stopped; what is not in {store} yet is read next time", err=True)
+
+
+class Interrupt:
+    """Ctrl-C as a wish to end, so that a look comes to its own end; pressed again, it cuts off.
+
+    Spark's own handler asks the JVM to cancel its jobs in the middle of another question to it, which goes wrong loudly.
+    """
+
+    wished = False
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGINT, self._end)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        if self.wished:
+            logging.disable()  # what is cut off complains
+            raise KeyboardInterrupt
+        self.wished = True
+        os.write(2, b"ending after this look; Ctrl-C again cuts it off\n")  # a handler must not touch sys.stderr
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, unless it is time to end."""
+        until = time.monotonic() + seconds
+        while not self.wished and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, 0.1))
 
 
 def looks(
@@ -103,9 +143,10 @@ def looks(
     store: Path | None,
     question: Question,
     lateness_s: float,
-    every_s: float | None,
+    every_s: float,
+    interrupt: Interrupt | None,
 ) -> Iterator[Observed]:
-    """What is observed: once, or again and again as long as anyone looks."""
+    """What is observed: once, or again and again until interrupted."""
     from headrace.observe.follow import take_in
     from headrace.observe.pipeline import observe_folder, observe_store
 
@@ -113,19 +154,21 @@ def looks(
         assert folder is not None
         yield observe_folder(spark, folder, question, lateness_s=lateness_s)
         return
-    while True:
+    for look in count():
         started = time.monotonic()
-        if folder is not None:
-            take_in(spark, folder, store, lateness_s=lateness_s, progress=bar.streaming)
-        try:
-            yield observe_store(spark, store, question)
-        except InvalidInput as nothing_yet:
-            if every_s is None:
-                raise
-            click.echo(nothing_yet.message, err=True)
-        if every_s is None:
+        taken = take_in(spark, folder, store, lateness_s=lateness_s, progress=bar.streaming) if folder is not None else 0
+        if taken or not look:  # nothing new says nothing new
+            try:
+                yield observe_store(spark, store, question)
+            except InvalidInput as nothing_yet:
+                if interrupt is None:
+                    raise
+                click.echo(nothing_yet.message, err=True)
+        if interrupt is None:
             return
-        time.sleep(max(0.0, started + every_s - time.monotonic()))
+        interrupt.wait(started + every_s - time.monotonic())
+        if interrupt.wished:
+            return
 
 
 def asked_about(inputs: Inputs) -> tuple[tuple[str, ...], bool]:

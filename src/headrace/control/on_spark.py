@@ -30,7 +30,7 @@ from headrace.run.topology import Topology
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RECENT = 20  # batches whose times are looked at
+RECENT = 12  # batches that are looked at: enough for a fit, few enough that what has changed shows
 
 
 def problem_of(topology: Topology, nodes: Mapping[str, Node], measured: Mapping[str, Any], running: Placement | None) -> Problem:
@@ -120,7 +120,7 @@ class OnSpark:
 
     def problem(self) -> Problem:
         question = Question(self.window_s, "average", (self.topology.name,), prefixed=False)
-        observed = observe_folder(self.spark, self.telemetry, question)
+        observed = observe_folder(self.spark, self.telemetry, question, newest=RECENT)  # one file a batch
         running = self.plan.current()
         problem = problem_of(self.topology, self.nodes(), observed.sections, running)
         under = [done for done in self.batches if running is not None and done.plan == running.name and done.failure is None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from headrace.judge.report import judge
-from headrace.model.problem import Assignment, Problem
+from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.run.batches import BatchDone
 from headrace.run.placement import Placement
 
@@ -43,13 +43,14 @@ def with_batch_times(problem: Problem, batches: Sequence[BatchDone], window_s: f
     spouts = {name for name, spout in zip(problem.components, problem.spout.tolist(), strict=True) if spout}
     rate = float(problem.rate[problem.spout].sum())
     emitted = median(sum(r.tuples_out for r in done.reports if r.component in spouts) for done in batches) if batches else 0
-    if problem.current is None or not emitted or rate <= 0:
+    if not emitted or rate <= 0:
         return problem
     interval_s = emitted / rate
     # What a task takes whatever its input was measured per window with a batch in it; where batches are rarer, it is taken less often.
     problem = replace(problem, cpu_fixed=problem.cpu_fixed * min(1.0, window_s / interval_s))
     told = timed(problem, interval_s=interval_s, overhead_s=0.0)
-    assert told.current is not None
+    if told.current is None or (told.current.node == UNPLACED).any():
+        return told  # the plan that ran cannot be judged: some of its nodes are gone
     work_s = judge(told, told.current, objective="batch", bounded=False).batch_seconds or 0.0
     return timed(problem, interval_s=interval_s, overhead_s=max(0.0, median(done.seconds for done in batches) - work_s))
 

@@ -35,10 +35,15 @@ def events(rows: DataFrame, kind: str, *, lateness_s: float = LATENESS_S) -> Dat
 
 def others(rows: DataFrame, kind: str, *, lateness_s: float = LATENESS_S) -> DataFrame:
     """All other rows, with the `table` they belong to (late or quarantine) and, for the latter, the `reason`."""
-    reason = F.coalesce(*(F.when(fault, text) for fault, text in faults(kind)))
-    table = F.when(F.col("reason").isNull(), LATE).otherwise(QUARANTINE)
     # Few rows are left for the reasons, whose many words would slow down a scan of all.
-    return rows.where(~usable(kind, lateness_s)).withColumn("reason", reason).withColumn("table", table)
+    return judged(rows.where(~usable(kind, lateness_s)), kind, lateness_s=lateness_s)
+
+
+def judged(rows: DataFrame, kind: str, *, lateness_s: float = LATENESS_S) -> DataFrame:
+    """Rows of all sorts, with the `table` they belong to and, if that is the quarantine, the `reason`."""
+    reason = F.coalesce(*(F.when(fault, text) for fault, text in faults(kind)))
+    table = F.when(F.col("reason").isNotNull(), QUARANTINE).when(late(lateness_s), LATE).otherwise(EVENTS)
+    return rows.withColumn("reason", reason).withColumn("table", table)
 
 
 def usable(kind: str, lateness_s: float) -> Column:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import fcntl
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.errors import Unsupported
 from headrace.model.telemetry import KINDS
-from headrace.observe.classify import EVENTS, KEYS, LATENESS_S, events, in_time, others
-from headrace.observe.source import growing
-from headrace.observe.store import Segment, compact, rows_of, segment_folder, segments, write_segment
+from headrace.observe.classify import EVENTS, KEYS, LATENESS_S, events, in_time, judged, others, usable
+from headrace.observe.source import added, at_rest
+from headrace.observe.store import Segment, compact, events_between, rows_written, segment_folder, segments, write_segment
 
+MOST_SECONDS = 200_000  # that look repeated
 MOST_BROADCAST = 1_000_000  # marks of samples that came more than once
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+Keep = Callable[[DataFrame, int, str], int]  # a batch, its number and its kind; how many rows of it are kept
 Progress = Callable[[str, dict[str, Any]], None]
 
 
@@ -29,11 +34,16 @@ def take_in(
     *,
     lateness_s: float = LATENESS_S,
     progress: Progress = lambda kind, said: None,
-) -> None:
-    """Bring everything that was added to a telemetry folder since the last time into the store."""
+) -> int:
+    """Bring everything that was added to a telemetry folder since the last time into the store; how many rows that are."""
+
+    def keep_files(names: DataFrame, number: int, kind: str) -> int:
+        files = [Path(row["path"]) for row in names.collect()]
+        return keep_batch(at_rest(names.sparkSession, kind, files), number, kind, store, lateness_s)
+
     with alone(store):
-        for kind in (kind for kind in KINDS if (folder / kind).is_dir()):
-            take_in_stream(growing(spark, folder, kind), kind, store, lateness_s=lateness_s, progress=progress)
+        kinds = [kind for kind in KINDS if (folder / kind).is_dir()]
+        return sum(run(added(spark, folder, kind), kind, store, keep_files, progress) for kind in kinds)
 
 
 @contextmanager
@@ -55,63 +65,110 @@ def take_in_stream(
     *,
     lateness_s: float = LATENESS_S,
     progress: Progress = lambda kind, said: None,
-) -> None:
+) -> int:
     """Bring what any Spark source has by now of one kind into the store; `rows` need the kind's columns, `version` and `raw`."""
 
-    def keep(batch: DataFrame, number: int) -> None:
-        keep_batch(batch, number, kind, store, lateness_s)
-
-    writer = rows.writeStream.queryName(f"telemetry-{kind}").foreachBatch(keep)
-    query = writer.option("checkpointLocation", str(store / kind / "_checkpoint")).trigger(availableNow=True).start()
-    while not query.awaitTermination(1):
-        if query.lastProgress:
-            progress(kind, dict(query.lastProgress))
-    if query.lastProgress:
-        progress(kind, dict(query.lastProgress))
-
-
-def keep_batch(batch: DataFrame, number: int, kind: str, store: Path, lateness_s: float = LATENESS_S) -> None:
-    """Write one micro-batch as one segment, unless it was cut off only after that."""
-    segment = Segment.of(segment_folder(store, kind, number, number))
-    if not segment.complete:
-        batch = batch.cache()  # read several times; and Spark's progress would count it as often
+    def keep_rows(batch: DataFrame, number: int, kind: str) -> int:
+        batch = batch.cache()  # looked at several times, and the source may be slow
         try:
-            kept = fresh(batch, kind, store, number, lateness_s).unionByName(others(batch, kind, lateness_s=lateness_s))
-            write_segment(kept, segment.folder, kind)
+            return keep_batch(batch, number, kind, store, lateness_s)
         finally:
             batch.unpersist()
+
+    return run(rows, kind, store, keep_rows, progress)
+
+
+def run(stream: DataFrame, kind: str, store: Path, keep: Keep, progress: Progress) -> int:
+    """Hand all that a stream has by now to `keep`, batch by batch, and say after each how many rows it brought; their sum."""
+    total = 0
+
+    def keep_and_say(batch: DataFrame, number: int) -> None:
+        nonlocal total
+        started = time.monotonic()
+        rows = keep(batch, number, kind)
+        total += rows
+        rate = rows / (time.monotonic() - started)
+        progress(kind, {"batchId": number, "numInputRows": rows, "processedRowsPerSecond": rate})
+
+    writer = stream.writeStream.queryName(f"telemetry-{kind}").foreachBatch(keep_and_say)
+    query = writer.option("checkpointLocation", str(store / kind / "_checkpoint")).trigger(availableNow=True).start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()  # interrupted, it must not go on behind our back
+    return total
+
+
+def keep_batch(batch: DataFrame, number: int, kind: str, store: Path, lateness_s: float = LATENESS_S) -> int:
+    """Write one micro-batch as one segment, unless it was cut off only after that; how many rows of it are kept."""
+    segment = Segment.of(segment_folder(store, kind, number, number))
+    if not segment.complete:
+        write_segment(kept(batch, kind, store, number, lateness_s), segment.folder, kind)
+    rows = rows_written(segment.folder)
     compact(batch.sparkSession, store, kind, before=number)
+    return rows
 
 
-def fresh(batch: DataFrame, kind: str, store: Path, number: int, lateness_s: float) -> DataFrame:
-    """The events of a batch that do not already stand in it or in the store.
+def kept(batch: DataFrame, kind: str, store: Path, number: int, lateness_s: float) -> DataFrame:
+    """The rows of a batch, each with its `table` and `reason`, without the events that stand in it or in the store already.
 
     Spark's own de-duplication would forget keys behind the watermark, and drop in silence what is not late by its own stamps.
     """
     keys = list(KEYS[kind])
-    mark = F.xxhash64(*keys).alias("mark")
-    used = events(batch, kind, lateness_s=lateness_s)
     before = earlier(batch, kind, store, number, lateness_s)
-    marks = used.select(mark).unionByName(before.select(mark))
+    samples = batch.select(*keys).unionByName(before.select(*keys)) if before else batch.select(*keys)
     # Nearly all samples come once, and their marks say so: only the others are compared key by key.
-    twice = marks.groupBy("mark").count().where("count > 1").select("mark").localCheckpoint()
-    count = twice.count()
+    mark, twice, count = repeated(samples, keys)
     if not count:
-        return used
+        return events(batch, kind, lateness_s=lateness_s).unionByName(others(batch, kind, lateness_s=lateness_s))
     known = F.broadcast(twice) if count <= MOST_BROADCAST else twice
-    marked = used.withColumn("mark", mark)
-    again = marked.join(known, "mark", how="left_semi").dropDuplicates(keys)
-    stored = before.select(mark, *keys).join(known, "mark", how="left_semi").select(*keys)
-    fresh_again = again.join(stored, keys, how="left_anti").select(*marked.columns)
-    return marked.join(known, "mark", how="left_anti").select(*marked.columns).unionByName(fresh_again).drop("mark")
+    marked = batch.withColumn("mark", mark)
+    once = events(marked, kind, lateness_s=lateness_s).join(known, "mark", how="left_anti")
+    # All that needs a closer look comes out of one more scan: samples whose mark came again, and rows that are no events.
+    rest = marked.join(known.withColumn("again", F.lit(True)), "mark", how="left").where(
+        F.col("again") | ~usable(kind, lateness_s)
+    )
+    apart = F.when(F.col("table") != EVENTS, F.monotonically_increasing_id())  # null for events: only they are duplicates
+    rest = judged(rest, kind, lateness_s=lateness_s).withColumn("apart", apart).dropDuplicates([*keys, "apart"])
+    if before:
+        stored = before.select(mark, *keys, "table").join(known, "mark", how="left_semi")
+        rest = rest.join(stored, [*keys, "table"], how="left_anti")
+    return once.unionByName(rest.select(*once.columns))
 
 
-def earlier(batch: DataFrame, kind: str, store: Path, number: int, lateness_s: float) -> DataFrame:
+def repeated(samples: DataFrame, keys: list[str]) -> tuple[Column, DataFrame, int]:
+    """A mark that equal samples share, the marks that more than one of these samples has, and how many marks that are.
+
+    Counting every mark would take longer than all else together, since each is a group of its own. So samples are grouped by
+    64 seconds, and a group has one bit for each second: that it has a sample, and whether the number of them is odd. Only where
+    samples are closer than that, and many seconds look repeated, each sample has its own mark.
+    """
+    others_of_key = ", ".join(key for key in keys if key != "event_time")
+    group = f"xxhash64({others_of_key}, unix_micros(event_time) div 64000000)"
+    second = "cast(unix_micros(event_time) div 1000000 % 64 as int)"
+    bits = F.expr(f"shiftleft(1L, {second})")
+    sums = F.bit_or(bits).alias("seen"), F.bit_xor(bits).alias("odd"), F.count("*").alias("samples")
+    # If no second has more than two samples, those with two are seen and not odd.
+    cells = "if(bit_count(seen) + bit_count(seen & ~odd) = samples, seen & ~odd, seen)"
+    groups = samples.groupBy(F.expr(group).alias("group")).agg(*sums).where("bit_count(seen) < samples")
+    seconds = groups.selectExpr("group", f"explode(filter(sequence(0, 63), i -> getbit({cells}, i) = 1)) as second")
+    marks = seconds.select(F.xxhash64("group", "second").alias("mark")).localCheckpoint()
+    if (count := marks.count()) <= MOST_SECONDS:
+        return F.expr(f"xxhash64({group}, {second})").alias("mark"), marks, count
+    mark = F.xxhash64(*keys).alias("mark")
+    marks = samples.groupBy(mark).count().where("count > 1").select("mark").localCheckpoint()
+    return mark, marks, marks.count()
+
+
+def earlier(batch: DataFrame, kind: str, store: Path, number: int, lateness_s: float) -> DataFrame | None:
     """The events of earlier batches from the stretch of time that this batch covers: one sample has one event time."""
     found = [s for s in segments(store, kind) if s.last < number]
-    stored = rows_of(batch.sparkSession, store, kind, found).where(F.col("table") == EVENTS)
-    if found:
-        stamps = F.min("event_time"), F.max("event_time")
-        first, last = batch.where(in_time(lateness_s)).agg(*stamps).collect()[0]
-        stored = stored.where(F.col("event_time").between(F.lit(first), F.lit(last)))
-    return stored
+    if not found:
+        return None
+    stamps = (F.unix_micros(stamp("event_time")) for stamp in (F.min, F.max))
+    first, last = batch.where(in_time(lateness_s)).agg(*stamps).collect()[0]
+    return None if first is None else events_between(batch.sparkSession, store, kind, found, instant(first), instant(last))
+
+
+def instant(micros: int) -> datetime:
+    return EPOCH + timedelta(microseconds=micros)

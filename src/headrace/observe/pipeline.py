@@ -59,9 +59,11 @@ class Rows:
     others: DataFrame
 
 
-def observe_folder(spark: SparkSession, folder: Path, question: Question, *, lateness_s: float = LATENESS_S) -> Observed:
-    """What a telemetry folder tells, all of it read at once."""
-    files = check(folder)
+def observe_folder(
+    spark: SparkSession, folder: Path, question: Question, *, lateness_s: float = LATENESS_S, newest: int | None = None
+) -> Observed:
+    """What a telemetry folder tells, all of it read at once, or only the `newest` files of each kind by their names."""
+    files = check(folder, newest)
     found = {kind: at_rest(spark, kind, files[kind]) for kind in KINDS}
     rows = {
         kind: Rows(events(found[kind], kind, lateness_s=lateness_s), others(found[kind], kind, lateness_s=lateness_s))

@@ -19,6 +19,8 @@ from pyspark.sql.types import StructType
 from headrace.errors import InvalidInput
 from headrace.model.telemetry import KINDS, VERSION, VERSION_KEY
 
+# What Spark knows about any file.
+FILES = StructType().add("path", "string").add("modificationTime", "timestamp").add("length", "long").add("content", "binary")
 BYTES_PER_BATCH = 64_000_000  # of files in one micro-batch: what a small driver holds with ease
 
 
@@ -27,13 +29,13 @@ def columns_of(kind: str) -> StructType:
     return from_arrow_schema(KINDS[kind])
 
 
-def check(folder: Path) -> dict[str, list[Path]]:
-    """The files of each kind; a folder that is not telemetry, holds nothing, or is of another version is refused."""
+def check(folder: Path, newest: int | None = None) -> dict[str, list[Path]]:
+    """The files of each kind, or the newest of them; a folder that is not telemetry, holds nothing, or is of another version is refused."""
     if not folder.is_dir():
         raise InvalidInput(f"{folder}: {'is a file' if folder.exists() else 'no such folder'}; a telemetry folder is needed")
     if not any((folder / kind).is_dir() for kind in KINDS):
         raise InvalidInput(f"{folder}: is not a telemetry folder; it needs at least one of the folders {', '.join(KINDS)}")
-    files = {kind: sorted(_files(folder / kind)) for kind in KINDS}
+    files = {kind: sorted(_files(folder / kind))[-(newest or 0) :] for kind in KINDS}
     if not any(files.values()):
         raise InvalidInput(f"{folder}: holds no telemetry yet; there is no .parquet or .jsonl file in {', '.join(KINDS)}")
     for kind, found in files.items():
@@ -89,15 +91,16 @@ def at_rest(spark: SparkSession, kind: str, files: list[Path]) -> DataFrame:
     return found[0] if len(found) == 1 else found[0].unionByName(found[1])
 
 
-def growing(spark: SparkSession, folder: Path, kind: str) -> DataFrame:
-    """The same, as a stream of the files that are added."""
+def added(spark: SparkSession, folder: Path, kind: str) -> DataFrame:
+    """The files of one kind as a stream, each by its `path` in one row, as they are added.
+
+    A micro-batch of rows would be fixed once it is handed out: every look at it would read and copy all columns. By the names of
+    its files, `at_rest` reads only what each look needs.
+    """
     # Spark would pass over files a week older than the newest one; a node that was cut off may send them yet.
-    options = {"maxBytesPerTrigger": str(BYTES_PER_BATCH), "maxFileAge": "3650d"}
-    reader = spark.readStream.options(**options)
-    parquet = reader.schema(columns_of(kind)).option("pathGlobFilter", "*.parquet").parquet(str(folder / kind))
-    reader = spark.readStream.options(**options).option("columnNameOfCorruptRecord", "raw")
-    lines = reader.schema(_line_columns(kind)).option("pathGlobFilter", "*.jsonl").json(str(folder / kind))
-    return _plain(parquet).unionByName(lines)
+    options = {"maxBytesPerTrigger": str(BYTES_PER_BATCH), "maxFileAge": "3650d", "pathGlobFilter": "*.{parquet,jsonl}"}
+    files = spark.readStream.format("binaryFile").schema(FILES).options(**options).load(str(folder / kind))
+    return files.select("path")  # their content is not read here
 
 
 def _line_columns(kind: str) -> StructType:

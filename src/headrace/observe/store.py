@@ -10,9 +10,14 @@ cut off leaves nothing that counts, and one that runs again replaces itself (doc
 from __future__ import annotations
 
 import shutil
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -24,6 +29,10 @@ from headrace.observe.source import columns_of
 COMPACT_FROM = 16  # segments
 LARGE_BYTES = 256_000_000  # a segment of this size is not written again
 ROWS_PER_FILE = 5_000_000
+WRITING = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Spark's default has no least and greatest in the footer
+    "spark.sql.maxConcurrentOutputFileWriters": "64",  # up to so many partitions, rows need not be sorted by them first
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +56,6 @@ class Segment:
     def bytes(self) -> int:
         return sum(file.stat().st_size for file in self.folder.rglob("*.parquet"))
 
-    def within(self, other: Segment) -> bool:
-        return other is not self and other.first <= self.first and self.last <= other.last
-
 
 def segment_folder(store: Path, kind: str, first: int, last: int) -> Path:
     numbers = f"{first:010d}" if first == last else f"{first:010d}-{last:010d}"
@@ -58,8 +64,12 @@ def segment_folder(store: Path, kind: str, first: int, last: int) -> Path:
 
 def segments(store: Path, kind: str) -> list[Segment]:
     """The segments that count, oldest first."""
-    complete = [s for folder in (store / kind).glob("segment=*") if (s := Segment.of(folder)).complete]
-    return sorted((s for s in complete if not any(s.within(o) for o in complete)), key=lambda s: s.first)
+    complete = (s for folder in (store / kind).glob("segment=*") if (s := Segment.of(folder)).complete)
+    counting: list[Segment] = []
+    for segment in sorted(complete, key=lambda s: (s.first, -s.last)):  # a wider one comes before those within it
+        if not counting or segment.last > counting[-1].last:
+            counting.append(segment)
+    return counting
 
 
 def check_store(store: Path) -> None:
@@ -72,15 +82,20 @@ def check_store(store: Path) -> None:
 
 def rows_of(spark: SparkSession, store: Path, kind: str, found: list[Segment]) -> DataFrame:
     """All rows of some segments, with the `table` they belong to, their `reason` and what could not be read of them."""
+    return rows_in(spark, store, kind, [segment.folder for segment in found])
+
+
+def rows_in(spark: SparkSession, store: Path, kind: str, places: list[Path]) -> DataFrame:
+    """The same, of some folders or files inside the store."""
     columns = columns_of(kind)
     partitions = ("segment", "table", *partition_columns(kind))
     plain = [field for field in columns.fields if field.name not in partitions]
     schema = type(columns)(plain).add("reason", "string").add("raw", "string")
     for name in partitions:
         schema = schema.add(name, "date" if name == "day" else "string")
-    if not found:
+    if not places:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).option("basePath", str(store / kind)).parquet(*(str(s.folder) for s in found))
+    return spark.read.schema(schema).option("basePath", str(store / kind)).parquet(*map(str, places))
 
 
 def events(spark: SparkSession, store: Path, kind: str) -> DataFrame:
@@ -89,12 +104,52 @@ def events(spark: SparkSession, store: Path, kind: str) -> DataFrame:
     return rows.where(F.col("table") == EVENTS).select(*KINDS[kind].names)
 
 
+def events_between(
+    spark: SparkSession, store: Path, kind: str, found: list[Segment], first: datetime, last: datetime
+) -> DataFrame:
+    """The events of some segments from a stretch of time; only files that may have some are read."""
+    days = [f"day={stamp.astimezone(UTC):%Y-%m-%d}" for stamp in (first, last)]
+    folders = (day for s in found for day in s.folder.glob(f"table={EVENTS}/day=*") if days[0] <= day.name <= days[1])
+    files = [f for day in folders for f in day.rglob("*.parquet") if (at := stretch(f))[0] <= last and at[1] >= first]
+    return rows_in(spark, store, kind, files).where(F.col("event_time").between(F.lit(first), F.lit(last)))
+
+
+@lru_cache(100_000)  # a file never changes
+def stretch(events_file: Path) -> tuple[datetime, datetime]:
+    """The first and the last event time of a file of events, from its footer."""
+    footer = pq.read_metadata(events_file)
+    column = footer.schema.to_arrow_schema().get_field_index("event_time")
+    known = [footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)]
+    if not all(s is not None and s.has_min_max for s in known):  # another program wrote it: it may have any
+        return datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    return min(s.min for s in known), max(s.max for s in known)
+
+
 def write_segment(rows: DataFrame, folder: Path, kind: str) -> None:
     """Write rows that have a `table`, a `reason` and `raw`, in the place of what an earlier attempt left."""
     day = F.to_date("event_time").alias("day")
     columns = [F.col(name) for name in (*KINDS[kind].names, "reason", "raw", "table")]
     written = rows.select(*columns, day).write.mode("overwrite").partitionBy("table", *partition_columns(kind))
-    written.option("maxRecordsPerFile", ROWS_PER_FILE).parquet(str(folder))
+    with set_for_now(rows.sparkSession, WRITING):
+        written.option("maxRecordsPerFile", ROWS_PER_FILE).parquet(str(folder))
+
+
+def rows_written(folder: Path) -> int:
+    """How many rows a segment has, by the footers of its files."""
+    return sum(pq.read_metadata(file).num_rows for file in folder.rglob("*.parquet"))
+
+
+@contextmanager
+def set_for_now(spark: SparkSession, settings: Mapping[str, str]) -> Generator[None]:
+    """Settings that Spark takes from its session only, put back afterwards."""
+    before = {name: spark.conf.get(name) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value or "")
 
 
 def partition_columns(kind: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ shuffle. Spark commits after us; a batch that Spark runs again although it is co
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.run.batches import Batches, Settings
+from headrace.run.cluster import executor_cores
 from headrace.run.compiling import Compiled
 from headrace.run.located import forget_shuffles, sent
 from headrace.run.placement import PlanInForce
@@ -30,6 +32,9 @@ from headrace.run.topology import Topology
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+
+CRASHED = "Python worker exited unexpectedly"  # in Spark's words
 
 
 def run(spark: SparkSession, topology: Topology, plan: PlanInForce | None, settings: Settings) -> int:
@@ -112,16 +117,40 @@ class Running:
         """Run the stages as one Spark job."""
         self._reports.value = {}
         hosts, report = self.settings.hosts, self._reports.add
+        # For a host that is lost Spark would wait as long as for one that is busy, in every stage.
+        there = executor_cores(spouts.sparkSession) if hosts is not None else {}
         packets = taken_in(spouts, ready.stages[0], topology)
         for stage, nodes in zip(ready.stages, ready.nodes, strict=True):
-            where = [None if hosts is None or node is None else hosts.get(node, node) for node in nodes]
+            wished = [None if hosts is None or node is None else hosts.get(node, node) for node in nodes]
+            where = [host if host in there else None for host in wished]
             packets = sent(packets, where).mapPartitionsWithIndex(seated(stage, report))
-        packets.collect()  # nothing comes back: the last stage has nobody to send to
+        try:
+            packets.collect()  # nothing comes back: the last stage has nobody to send to
+        except Exception as error:
+            if (crash := crashed(ready, cast(Reports, self._reports.value), str(error))) is None:
+                raise
+            return [crash]
         forget_shuffles(packets)
         came = cast(Reports, self._reports.value)
         return [
             came[stage.batch, s.role, s.component, s.number] for stage in ready.stages for s in stage.seats if s.role != "wait"
         ]
+
+
+def crashed(ready: Compiled, came: Reports, words: str) -> Report | None:
+    """The report of a task that took its whole process down, as memory that ran out does; None if Spark failed for another reason."""
+    if CRASHED not in words:
+        return None
+    for stage, nodes in zip(ready.stages, ready.nodes, strict=True):
+        done = [s.role == "wait" or (stage.batch, s.role, s.component, s.number) in came for s in stage.seats]
+        if not all(done):  # stages run one after another, so it was here
+            named = re.search(r"Task (\d+) in stage \S+ failed", words)
+            told = int(named[1]) if named is not None else len(done)
+            index = told if told < len(done) and not done[told] else done.index(False)  # Spark may number parts of a source
+            seat, where = stage.seats[index], nodes[index] or "unknown"
+            failure = "the process that ran it ended without a word; perhaps memory ran out, or a library crashed"
+            return Report(seat.role, seat.component, seat.number, (where,), time.time(), failure=failure)
+    return None
 
 
 def tagged(spark: SparkSession, topology: Topology) -> DataFrame:

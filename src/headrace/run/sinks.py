@@ -15,13 +15,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.errors import InvalidInput
-from headrace.run.state import read_table, write_table, write_whole
+from headrace.run.state import read_table, to_disk, write_table, write_whole
 
 OWNER = "_run"  # in a Parquet folder: the name of the run that it belongs to
 
@@ -71,18 +71,21 @@ class Parquet:
         return write_parquet
 
     def deliver(self, batch: int, parts: Path, files: Sequence[Path]) -> None:
-        names = {file.with_suffix(".parquet").name for file in files}
-        final = Path(self.folder) / f"batch={batch}"
+        final, whole = Path(self.folder) / f"batch={batch}", parts.with_name(f"{parts.name}-whole")
         shutil.rmtree(final, ignore_errors=True)
-        if files and parts.exists():
-            for file in parts.iterdir():
-                if file.name not in names:  # by an attempt of a task that was run again
-                    file.unlink()
-            parts.rename(final)
-        if missing := names - {file.name for file in final.glob("*.parquet")}:
-            raise InvalidInput(
-                f"{self.folder}: {min(missing)} was written by a task and is not there; all nodes must share the folder"
-            )
+        for name in sorted(file.with_suffix(".parquet").name for file in files):
+            # Only what reports name moves on: a task whose executor was killed may still be writing beside it.
+            whole.mkdir(exist_ok=True)
+            try:
+                (parts / name).rename(whole / name)
+            except FileNotFoundError:
+                raise InvalidInput(
+                    f"{self.folder}: {name} was written by a task and is not there; all nodes must share the folder"
+                ) from None
+        if files:
+            to_disk(whole)
+            whole.rename(final)
+            to_disk(final.parent)
         for stale in Path(self.folder).glob(f".{batch}-*"):
             shutil.rmtree(stale, ignore_errors=True)
 
@@ -109,7 +112,15 @@ class Callback:
 
 def write_parquet(file: Path, rows: pa.Table) -> None:
     """One part of a Parquet output."""
-    pq.write_table(rows, file.with_suffix(".parquet"))
+    part = file.with_suffix(".parquet")
+    pq.write_table(rows, part)
+    to_disk(part)
+
+
+def read_batches(folder: str, batches: int) -> list[list[dict[str, Any]]]:
+    """The rows of the first batches of a Parquet output; a batch without rows has no folder."""
+    files = (sorted(Path(folder).glob(f"batch={batch}/*.parquet")) for batch in range(batches))
+    return [[row for file in found for row in pq.ParquetFile(file).read().to_pylist()] for found in files]
 
 
 def print_rows(batch: int, rows: pa.Table, most: int = 20) -> None:

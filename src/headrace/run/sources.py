@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from pandas.util import hash_array
 
 from headrace.errors import Unsupported
 from headrace.run.topology import Source
@@ -39,6 +42,13 @@ def numbers(per_batch: int, *, partitions: int = 2) -> Source:
     return lambda spark: (
         spark.readStream.format("rate-micro-batch").option("rowsPerBatch", per_batch).option("numPartitions", partitions).load()
     )
+
+
+def draw(number: np.ndarray, column: int, seed: int) -> np.ndarray:
+    """Even numbers in [0, 1) for seeded generators: a hash of seed, row and column, so that any row can be made anywhere, any number of times."""
+    mixed = number.astype(np.uint64) * np.uint64(64) + np.uint64((seed * 0xD1342543DE82EF95 + column) % 2**64)
+    hashed = cast("Any", hash_array)(mixed)  # its type is not exported
+    return (hashed >> np.uint64(11)) * 2.0**-53
 
 
 def kafka(servers: str, topic: str, options: Mapping[str, str] | None = None) -> Source:

@@ -173,7 +173,7 @@ def write_table(path: Path, table: pa.Table) -> None:
     half = path.with_name(f".{path.name}.part")
     with pa.OSFile(str(half), "wb") as stream, pa.ipc.new_file(stream, table.schema) as writer:
         writer.write_table(table)
-    _to_disk(half)
+    to_disk(half)
     half.replace(path)
 
 
@@ -187,12 +187,13 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a small file in one step that survives a crash."""
     half = path.with_name(f".{path.name}.part")
     half.write_bytes(content)
-    _to_disk(half)
+    to_disk(half)
     half.replace(path)
-    _to_disk(path.parent)
+    to_disk(path.parent)
 
 
-def _to_disk(path: Path) -> None:
+def to_disk(path: Path) -> None:
+    """Have a file, or the names in a folder, survive a power cut."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -142,7 +142,7 @@ def run_seat(
     sent: list[Packet] = []
     try:
         done, sent = replay(stage, seat, done) if seat.role == "replay" else work(stage, seat, packets, done)
-    except Exception as error:  # noqa: BLE001 - any mistake in a bolt is an answer: the driver names it and decides
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - any mistake in a bolt is an answer: the driver names it and decides
         done = replace(done, failure=told(error))
     yield from ((stage.next_seat[packet.component, packet.number], packet) for packet in sent)
     edges = tuple((p.component, p.number, p.rows, len(p.block)) for p in sent)
@@ -289,8 +289,11 @@ def where_am_i() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def settle() -> None:
-    """Once per worker process: take what is imported out of the garbage collector's sight, which Spark calls after every task."""
-    gc.freeze()
+    """Once per worker process: one thread for Arrow, and no work for the garbage collector, which Spark calls after every task."""
+    # With more threads the rows of a group-by or a join come in another order at every call. A task that runs again would then shuffle other
+    # rows to each task than it did before, and some would be lost and some doubled. A plan counts on one core per task, too.
+    pa.set_cpu_count(1)
+    gc.freeze()  # takes what is imported out of its sight
 
 
 def peak_mb() -> float:
@@ -299,7 +302,9 @@ def peak_mb() -> float:
     return peak / (1 << 20) if sys.platform == "darwin" else peak / 1024
 
 
-def told(error: Exception) -> str:
-    """An error in one line: kind, words, and the place in the code where it arose."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
+def told(error: BaseException) -> str:
+    """An error in one line: kind, words, and where in the component's own file it arose, also if a library raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    file = next((f.filename for f in frames if Path(f.filename).parent != Path(__file__).parent), frames[-1].filename)
+    line = [f.lineno for f in frames if f.filename == file][-1]
+    return f"{type(error).__name__}: {' '.join(str(error).split())} ({Path(file).name}:{line})"

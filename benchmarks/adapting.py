@@ -1,0 +1,202 @@
+"""The loop on a running fleet: nothing changes for long, then the rate doubles, a key gets hot, and a node is lost.
+
+A batch takes 30 points of CPU in all, and others leave 40 of every node: one large node holds everything, until the rate doubles.
+"""
+
+# pyright: reportUnknownParameterType=false
+# pyarrow says nothing about its types.
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from killing import executors
+from measure import Row
+from pyspark import cloudpickle
+
+from headrace.control.loop import Entry
+from headrace.control.loop import Settings as Loop
+from headrace.control.on_spark import OnSpark, after_batches, placement_of, problem_of
+from headrace.errors import HeadraceError
+from headrace.model.cluster import nodes_of
+from headrace.model.document import FORMAT
+from headrace.model.read import validated
+from headrace.planner import place
+from headrace.run import Keyed, Topology
+from headrace.run.batches import BatchDone, Settings
+from headrace.run.cluster import executor_cores, wait_for_hosts
+from headrace.run.engine import run
+from headrace.run.fleet import Machine, local_fleet
+from headrace.run.located import SETTINGS
+from headrace.run.placement import PlanInForce
+from headrace.run.sources import draw, numbers
+from headrace.spark import session
+
+LINES, WORDS, PAYLOAD = 2000, 10, 100  # lines of a batch, words of a line, bytes of a word
+BATCH_EVERY_S = 2.0
+SPLIT_MS, COUNT_MS = 0.1, 0.02  # CPU that a line and a word take
+CORES = {"n1": 4, "n2": 4, "n3": 2, "n4": 2}
+FREE = 40  # points that others leave of every node
+DECIDE_AFTER = 3  # batches
+SETTLING, WITHIN = 3, 3  # decisions until a plan is found, and after a change
+HOT = 0.6  # part of the words that are the hot key
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The batches from which on things change."""
+
+    double: int
+    hot: int
+    lost: int
+    end: int
+
+    @staticmethod
+    def after(quiet: int) -> Times:
+        double, each = (SETTLING + quiet) * DECIDE_AFTER, WITHIN * DECIDE_AFTER
+        return Times(double, double + each, double + 2 * each, double + 3 * each)
+
+
+def busy(seconds: float) -> None:
+    """Take so much CPU."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+class Sentences:
+    """Numbers as lines; from a batch on, two for each."""
+
+    def __init__(self, double: int) -> None:
+        self.double = double
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        number = table["value"].to_numpy()
+        times = np.where(number >= self.double * LINES, 2, 1)
+        return pa.table({"line": np.repeat(number, times)})
+
+
+class Split:
+    """Lines as words; from a batch on, most of them the same."""
+
+    def __init__(self, hot: int) -> None:
+        self.hot = hot
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        line = table["line"].to_numpy()
+        busy(SPLIT_MS / 1000 * len(line))
+        number = (line[:, None] * WORDS + np.arange(WORDS)).ravel()
+        word = (draw(number, 0, seed=1) * 4096).astype(np.int64)
+        hot = (np.repeat(line, WORDS) >= self.hot * LINES) & (draw(number, 1, seed=1) < HOT)
+        payload = pa.repeat(pa.scalar(bytes(PAYLOAD), pa.binary(PAYLOAD)), len(number))
+        return pa.table({"word": np.where(hot, 0, word), "payload": payload})
+
+
+def count(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """How often each word has come."""
+    busy(COUNT_MS / 1000 * table.num_rows)
+    came = table.group_by("word").aggregate([("word", "count")]).rename_columns(["word", "count"])
+    both = pa.concat_tables([state, came]).group_by("word").aggregate([("count", "sum")]).rename_columns(["word", "count"])
+    return came, both
+
+
+def topology(times: Times) -> Topology:
+    """Lines, their words, and how often each has come."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors cannot import this file
+    found = Topology("changing").spout("sentence", numbers(LINES), Sentences(times.double), tasks=2)
+    found = found.bolt("split", Split(times.hot), inputs={"sentence": "shuffle"}, tasks=4)
+    state = Keyed(pa.schema([("word", pa.int64()), ("count", pa.int64())]), ("word",))
+    return found.bolt("count", count, inputs={"split": {"grouping": "fields", "fields": ["word"]}}, tasks=4, state=state)
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """Run it all once."""
+    quiet = 3 if quick else 20
+    times = Times.after(quiet)
+    with tempfile.TemporaryDirectory() as name:
+        try:
+            entries = decisions(times, Path(name))
+        except HeadraceError as refusal:
+            yield Row("the loop on a local fleet", f"SKIPPED: {refusal.message}", "", False)
+            return
+    # A decision is taken after every third batch, and holds for the next: those of a stretch are the ones after its batches.
+    settled, rest = entries[:SETTLING], entries[SETTLING:]
+    yield from told("from storm-even's plan to a better one", settled)
+    moved = [entry for entry in rest[:quiet] if entry.applied]
+    yield Row(f"{quiet} quiet intervals: plans changed", str(len(moved)), "0", not moved)
+    for i, what in enumerate(("the rate doubles", "a key gets hot", "a node is lost")):
+        yield from told(what, rest[quiet + i * WITHIN : quiet + (i + 1) * WITHIN])
+
+
+def told(what: str, entries: Sequence[Entry]) -> Iterator[Row]:
+    """Whether decisions have led to a better plan, and why."""
+    first = next((i for i, entry in enumerate(entries) if entry.applied), None)
+    value = "none" if first is None else f"after {first + 1}"
+    yield Row(f"{what}: decisions until a better plan is in force", value, f"<= {WITHIN}", first is not None)
+    yield Row(f"  {entries[-1 if first is None else first].reason}", "")
+
+
+def decisions(times: Times, folder: Path) -> list[Entry]:
+    """Run the topology on a fleet, and keep what the loop decides."""
+    nodes = {
+        name: {"cpu": 100 * cores, "taken": {"cpu": 100 * cores - FREE}, "memory_mb": 1024, "slots": 2, "bandwidth_mbps": 25}
+        for name, cores in CORES.items()
+    }
+    cluster = validated({"format": FORMAT, "cluster": {"nodes": nodes}}, {})
+    running, described = topology(times), nodes_of(cluster)
+    first = placement_of(place(problem_of(running, described, {}, None), "storm-even"), "storm-even", described)
+    machines = [Machine(name, f"127.0.0.{i + 2}", cores, 1024) for i, (name, cores) in enumerate(CORES.items())]
+    found: list[Entry] = []
+    with local_fleet(machines, folder / "fleet") as fleet:
+        spark = session(app="headrace-benchmark", master=fleet.master, conf=SETTINGS | fleet.settings())
+        try:
+            wait_for_hosts(spark, fleet.hosts.values())
+            plan, clock = PlanInForce(running, first), [0.0]
+
+            def there() -> set[str]:
+                up = executor_cores(spark)
+                return {name for name, host in fleet.hosts.items() if host in up}
+
+            world = OnSpark(
+                spark, running, cluster, plan, folder / "telemetry", folder / "store", there, window_s=1, clock=lambda: clock[0]
+            )
+            deciding = after_batches(world, Loop(objective="traffic", interval_s=DECIDE_AFTER, dwell_s=DECIDE_AFTER), found.append)
+
+            def listen(done: BatchDone) -> None:
+                clock[0] += 1  # the loop's time is counted in batches
+                if done.batch + 1 == times.lost:
+                    now = plan.current()
+                    assert now is not None
+                    lose(folder / "fleet", now.places["count", 0][0])
+                deciding(done)
+
+            settings = Settings(
+                folder / "run", hosts=fleet.hosts, batches=times.end, interval_s=BATCH_EVERY_S, telemetry=folder / "telemetry", listen=listen
+            )  # fmt: skip
+            run(spark, running, plan, settings)
+        finally:
+            spark.sparkContext.setLogLevel("OFF")
+            spark.stop()
+    return found
+
+
+def lose(folder: Path, node: str) -> None:
+    """Kill a worker of the fleet in a folder, and then its executor."""
+    work = os.fsencode((folder / "work" / node).resolve())
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            if work in (process / "cmdline").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
+    for executor in executors(folder):
+        if executor.node == node:
+            os.kill(executor.pid, signal.SIGKILL)
