@@ -10,7 +10,9 @@ import sys
 
 from measure import Row, calibration
 
-BENCHMARKS = ("ground", "placing", "against_metis", "sizing", "moving", "observing", "running")
+BENCHMARKS = (
+    "ground", "placing", "against_metis", "sizing", "moving", "observing", "running", "limited", "applications", "adapting", "laboratory",
+)  # fmt: skip
 
 
 def main() -> int:

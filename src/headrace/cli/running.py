@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from headrace.cli.shared import FILES, JSON, OBJECTIVES, OUT, dumps, emit, main, parsed, read, save
-from headrace.errors import InvalidInput
+from headrace.errors import InvalidInput, Unsupported
 from headrace.place import SCHEDULERS
 
 if TYPE_CHECKING:
@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from headrace.control.loop import Settings as Loop
     from headrace.model.read import Inputs
     from headrace.run.batches import BatchDone, Settings
-    from headrace.run.fleet import Fleet
+    from headrace.run.fleet import Fleet, Machine
+    from headrace.run.limits import Limit
     from headrace.run.placement import Placement, PlanInForce
     from headrace.run.topology import Topology
+
+MASTERS = ("spark://", "k8s://", "yarn", "local")
 
 FLEET_FOLDER = click.option(
     "--folder",
@@ -72,9 +75,13 @@ def run(
     from headrace.control.loop import Settings as Loop
     from headrace.run.apps import load, topology_of
     from headrace.run.batches import Settings
+    from headrace.run.fleet import machines_of
+    from headrace.run.placement import check_cores, read_placement
 
     if cluster is not None and master is not None:
         raise click.UsageError("give --fleet or --master, not both")
+    if master is not None and not master.startswith(MASTERS):
+        raise InvalidInput(f"`{master}` is no master; one looks like spark://host:7077, k8s://https://host:443, yarn or local[4]")
     topology = topology_of(load(app), parsed(options))
     if describe:
         emit(topology.document(), None)
@@ -100,6 +107,8 @@ def run(
         if cluster is None:
             run_on(topology, settings, plan_file, None, master, crowded)
         else:
+            if plan_file is not None and not crowded:  # before anything starts
+                check_cores(topology, read_placement(plan_file, topology), {m.name: m.cores for m in machines_of([cluster])})
             first = by or ("headrace" if adapts and plan_file is None else None)
             planning = Planning(read((cluster,)), first, loop if adapts else None, where.resolve())
             run_on(topology, settings, plan_file, fleet_of(cluster, Path(folder), ending), None, crowded, planning)
@@ -129,6 +138,8 @@ def run_on(
     """Start a session where asked, check the plan against its executors, and run."""
     from dataclasses import replace
 
+    import pyspark
+    from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession
 
     from headrace.run.cluster import executor_cores, wait_for_hosts
@@ -141,12 +152,17 @@ def run_on(
     first = None if plan_file is None else read_placement(plan_file, topology)
     if fleet is not None:
         master = fleet.master
-        if first is not None and not crowded:
-            check_cores(topology, first, fleet.cores)  # before Spark starts
     if master is not None:
         check_reachable(master)
     ours = SparkSession.getActiveSession() is None
-    spark = session(app=topology.name, master=master, conf=SETTINGS | (fleet.settings() if fleet is not None else {}))
+    try:
+        spark = session(app=topology.name, master=master, conf=SETTINGS | (fleet.settings() if fleet is not None else {}))
+    except Py4JError as error:
+        if master is None or is_local(master):
+            raise
+        raise Unsupported(  # Spark's own words are a stack trace about its last step
+            f"Spark could not start on {master}; what answers there may be no Spark master, or one of another version than {pyspark.__version__}"
+        ) from error
     try:
         placed_ones = master is not None and not is_local(master)
         if not placed_ones and first is not None:
@@ -162,6 +178,8 @@ def run_on(
 
         def check(placement: Placement) -> None:
             if hosts is not None:
+                with suppress(Unsupported):  # a lost executor comes back within seconds; one that does not is named below
+                    wait_for_hosts(spark, {hosts[node] for node, _ in placement.places.values() if node in hosts}, seconds=20)
                 cores = executor_cores(spark)
                 have = {node: cores[host] for node, host in hosts.items() if host in cores}
                 check_cores(topology, placement, dict.fromkeys(have, sys.maxsize) if crowded else have)
@@ -252,7 +270,7 @@ def fleet_of(cluster: str, folder: Path, ending: ExitStack) -> Fleet:
 
     machines, running = machines_of([cluster]), found(folder)
     if running is not None:
-        if running.machines != machines:
+        if not running.stands_for(machines):
             raise InvalidInput(
                 f"the fleet that is up ({folder}) has other machines than {cluster}; end it with headrace fleet down"
             )
@@ -295,14 +313,21 @@ def fleet() -> None:
 @fleet.command()
 @FILES
 @click.option("--port", type=click.IntRange(1, 65535), help="Of the master; absent: a free one.")
+@click.option(
+    "--limit",
+    "limits",
+    type=click.Choice(["bandwidth", "cpu"]),
+    multiple=True,
+    help="Hold every node to its `bandwidth_mbps` or its `cpu`; repeatable. Needs Linux and root.",
+)
 @FLEET_FOLDER
 @JSON
-def up(files: tuple[str, ...], port: int | None, folder: str, as_json: bool) -> None:
+def up(files: tuple[str, ...], port: int | None, limits: tuple[Limit, ...], folder: str, as_json: bool) -> None:
     """Start a fleet; it stays up until `fleet down`."""
     from headrace.run.fleet import up as start
 
     click.echo("starting the master and the workers, which takes about half a minute ..", err=True)
-    running = start(files, Path(folder), port=port)
+    running = start(files, Path(folder), port=port, limits=tuple(dict.fromkeys(limits)))
     show_fleet(running, as_json)
 
 
@@ -333,18 +358,27 @@ def show_fleet(running: Fleet, as_json: bool) -> None:
     from headrace.run.fleet import alive
 
     there = alive(running)
-    rows = [
-        {"node": m.name, "host": m.host, "cores": m.cores, "memory_mb": m.memory_mb, "alive": m.name in there}
-        for m in running.machines
-    ]
     if as_json:
+        rows = [
+            {"node": m.name, "host": m.host, "cores": m.cores, "memory_mb": m.memory_mb, "alive": m.name in there, "limits": held(m, running.limits)}
+            for m in running.machines
+        ]  # fmt: skip
         click.echo(dumps({"format": "headrace/1", "fleet": {"master": running.master, "pid": running.pid, "workers": rows}}))
         return
     click.echo(f"master {running.master}")
-    for row in rows:
-        click.echo(
-            f"  {row['node']:<16} {row['host']:<12} {row['cores']:>3} cores {row['memory_mb']:>7} MB  {'up' if row['alive'] else 'LOST'}"
-        )
+    for m in running.machines:
+        limits = "".join(f"  {name} {value:g}" for name, value in held(m, running.limits).items())
+        state = "up" if m.name in there else "LOST"
+        click.echo(f"  {m.name:<16} {m.host:<12} {m.cores:>3} cores {m.memory_mb:>7} MB  {state:<4}{limits}".rstrip())
+
+
+def held(machine: Machine, limits: tuple[Limit, ...]) -> dict[str, float]:
+    """The limits that a worker is held to, by the names that a cluster file has for them."""
+    known = {
+        "bandwidth_mbps": machine.bandwidth_mbps if "bandwidth" in limits else None,
+        "cpu": machine.cpu if "cpu" in limits else None,
+    }
+    return {name: value for name, value in known.items() if value is not None}
 
 
 @main.group()

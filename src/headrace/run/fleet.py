@@ -1,7 +1,8 @@
 """A fleet on one machine: a standalone Spark cluster from the pip package, one worker per loopback address.
 
-Workers have the names, cores and memory of a cluster file's nodes. Every daemon asks the kernel to be ended with its parent, so none outlives
-the process that started it. `python -m headrace.run.fleet` is the process behind `headrace fleet up`.
+Workers have the names, cores and memory of a cluster file's nodes; with limits (`limits.py`) also their bandwidth and CPU. Every daemon asks
+the kernel to be ended with its parent, so none outlives the process that started it. `python -m headrace.run.fleet` is the process behind
+`headrace fleet up`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from headrace.errors import HeadraceError, Infeasible, InvalidInput, Unsupported
 from headrace.model.cluster import nodes_of
 from headrace.model.document import Node
 from headrace.model.read import read
+from headrace.run.limits import LIMITS, Bounds, Limit, Room, check, check_bounds, limited, sweep
 from headrace.run.state import write_whole
 from headrace.spark import environment
 
@@ -34,14 +36,24 @@ STARTS_WITHIN_S = 180
 LEAST_MEMORY_MB = 512  # Spark's executors do not start with less
 DEFAULT_MEMORY_MB = 1024
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # less compiling at the start; a fleet is not there for peak speed
-# Asks the kernel (Linux) to kill the process when its parent ends, however that happens, and then becomes the command that follows.
+# Enters a node's network namespace and control group, asks the kernel (Linux) to kill the process when its parent ends, however that happens,
+# and then becomes the command that follows. All in one process: one in between would end with the parent and leave the command alive.
 SHIM = """
 import ctypes, os, signal, sys
+namespace, group, *command = sys.argv[1:]
+libc = ctypes.CDLL(None, use_errno=True)
+if group:
+    with open(group, "w") as file:
+        file.write(str(os.getpid()))
+if namespace:
+    with open(namespace) as file:
+        if libc.setns(file.fileno(), 0x40000000):  # CLONE_NEWNET
+            sys.exit(f"cannot enter {namespace}: {os.strerror(ctypes.get_errno())}")
 if sys.platform == "linux":
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-os.execv(sys.argv[1], sys.argv[1:])
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+os.execv(command[0], command)
 """
-END_WITH_PARENT = (sys.executable, "-S", "-c", SHIM)
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,8 @@ class Machine:
     host: str
     cores: int
     memory_mb: int
+    bandwidth_mbps: float | None = None  # of the node, in and out separately; held to where the fleet has that limit
+    cpu: float | None = None  # of the node, 100 = one core; held to where the fleet has that limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,8 @@ class Fleet:
     page: str  # where the master tells about its workers
     machines: tuple[Machine, ...]
     pid: int  # of the process that all daemons end with
+    limits: tuple[Limit, ...] = ()  # in force
+    host: str = LOOPBACK  # of the master, and of drivers
 
     @property
     def hosts(self) -> dict[str, str]:
@@ -78,9 +94,13 @@ class Fleet:
             "spark.cores.max": str(sum(machine.cores for machine in self.machines)),
             "spark.executor.extraJavaOptions": QUICK_START,
             "spark.driver.extraJavaOptions": QUICK_START,
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": self.host,
+            "spark.driver.bindAddress": self.host,
         }
+
+    def stands_for(self, machines: Sequence[Machine]) -> bool:
+        """Whether these are its machines, at whatever addresses."""
+        return [replace(machine, host="") for machine in self.machines] == [replace(machine, host="") for machine in machines]
 
 
 def machines_of(files: Sequence[str | os.PathLike[str]]) -> tuple[Machine, ...]:
@@ -101,31 +121,42 @@ def _machine(name: str, node: Node, host: str) -> Machine:
             needed=LEAST_MEMORY_MB,
             available=memory_mb,
         )
-    return Machine(name, host, max(1, cores), memory_mb)
+    return Machine(name, host, max(1, cores), memory_mb, node.bandwidth_mbps, node.cpu or 100.0 * cores)
 
 
 @contextmanager
-def local_fleet(machines: Sequence[Machine], folder: Path, *, port: int | None = None) -> Generator[Fleet]:
-    """A fleet that is up inside the `with` and gone after it; logs lie in the folder."""
-    for machine in machines:
-        _check_address(machine.host)
-    (folder / "logs").mkdir(parents=True, exist_ok=True)
-    chosen = free_port() if port is None else port
-    _check_port(chosen)
-    master, page_port = f"spark://127.0.0.1:{chosen}", free_port()
-    daemon = {
-        **os.environ,
-        **environment(master, os.environ),
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
-    }
-    spark_class = str(Path(daemon["SPARK_HOME"]) / "bin" / "spark-class")
-    with ExitStack() as ending:
+def local_fleet(
+    machines: Sequence[Machine], folder: Path, *, port: int | None = None, limits: Collection[Limit] = ()
+) -> Generator[Fleet]:
+    """A fleet that is up inside the `with` and gone after it; logs lie in the folder.
 
-        def start(name: str, command: Sequence[str], **variables: str) -> subprocess.Popen[bytes]:
+    With limits on bandwidth the workers stand at addresses of their own, and the fleet's machines tell them.
+    """
+    bounds = [Bounds(machine.bandwidth_mbps, machine.cpu) for machine in machines]
+    check_bounds([machine.name for machine in machines], bounds, limits)
+    (folder / "logs").mkdir(parents=True, exist_ok=True)
+    with ExitStack() as ending:
+        ground = ending.enter_context(limited(bounds, limits))
+        places = list(zip(machines, ground.rooms, strict=True))
+        machines = tuple(m if room.host is None else replace(m, host=room.host) for m, room in places)
+        for machine, room in places:
+            if room.host is None:
+                _check_address(machine.host)
+        chosen = free_port(ground.host) if port is None else port
+        _check_port(ground.host, chosen)
+        master, page_port = f"spark://{ground.host}:{chosen}", free_port(ground.host)
+        daemon = {
+            **os.environ,
+            **environment(master, os.environ),
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
+        }
+        spark_class = str(Path(daemon["SPARK_HOME"]) / "bin" / "spark-class")
+
+        def start(name: str, room: Room, command: Sequence[str], **variables: str) -> subprocess.Popen[bytes]:
             log = ending.enter_context((folder / "logs" / f"{name}.log").open("wb"))
             process = subprocess.Popen(
-                [*END_WITH_PARENT, spark_class, *command],
+                [*through(room), spark_class, *command],
                 env={**daemon, **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -134,21 +165,29 @@ def local_fleet(machines: Sequence[Machine], folder: Path, *, port: int | None =
             ending.callback(_end, process)
             return process
 
-        options = ["--host", "127.0.0.1", "--port", str(chosen), "--webui-port", str(page_port)]
-        daemons = {"master": start("master", ["org.apache.spark.deploy.master.Master", *options], SPARK_LOCAL_IP="127.0.0.1")}
-        fleet = Fleet(master, f"http://127.0.0.1:{page_port}/json/", tuple(machines), os.getpid())
+        options = ["--host", ground.host, "--port", str(chosen), "--webui-port", str(page_port)]
+        at_master = ["org.apache.spark.deploy.master.Master", *options]
+        daemons = {"master": start("master", Room(), at_master, SPARK_LOCAL_IP=ground.host)}
+        page = f"http://{ground.host}:{page_port}/json/"
+        fleet = Fleet(master, page, machines, os.getpid(), tuple(limits), ground.host)
         _wait(lambda: asked(fleet) is not None, daemons, folder, "the master did not answer")
-        for m in machines:
+        for m, room in zip(machines, ground.rooms, strict=True):
             shape = ["--host", m.host, "--cores", str(m.cores), "--memory", f"{m.memory_mb}m", "--webui-port", "0"]
             work = ["--work-dir", str((folder / "work" / m.name).resolve())]
             daemons[m.name] = start(
                 m.name,
+                room,
                 ["org.apache.spark.deploy.worker.Worker", *shape, *work, master],
                 SPARK_LOCAL_IP=m.host,
                 HEADRACE_NODE=m.name,
             )
         _wait(lambda: len(alive(fleet)) == len(machines), daemons, folder, f"not all {len(machines)} workers came up")
         yield fleet
+
+
+def through(room: Room) -> list[str]:
+    """The beginning of a command whose process lives in a room and ends with its parent."""
+    return [sys.executable, "-S", "-c", SHIM, str(room.namespace or ""), str(room.group or "")]
 
 
 def asked(fleet: Fleet) -> dict[str, Any] | None:
@@ -167,15 +206,18 @@ def alive(fleet: Fleet) -> list[str]:
     return [machine.name for machine in fleet.machines if machine.host in hosts]
 
 
-def up(files: Sequence[str], folder: Path = FOLDER, *, port: int | None = None) -> Fleet:
+def up(files: Sequence[str], folder: Path = FOLDER, *, port: int | None = None, limits: Collection[Limit] = ()) -> Fleet:
     """Start a fleet that stays up until `down`."""
     if (running := found(folder)) is not None:
         raise InvalidInput(f"a fleet is up already ({running.master}, in {folder}); end it with headrace fleet down")
     machines_of(files)  # a wrong file is refused here, in words
+    check(limits)
+    sweep()
     folder.mkdir(parents=True, exist_ok=True)
     told = folder / "refusal.json"
     told.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "headrace.run.fleet", str(folder), "-" if port is None else str(port), *files]
+    options = ["-" if port is None else str(port), ",".join(limits) or "-"]
+    command = [sys.executable, "-m", "headrace.run.fleet", str(folder), *options, *files]
     with (folder / "supervisor.log").open("wb") as log:
         supervisor = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     while supervisor.poll() is None:
@@ -194,25 +236,29 @@ def found(folder: Path = FOLDER) -> Fleet | None:
     except (OSError, ValueError):
         return None
     machines = tuple(Machine(**machine) for machine in content.pop("machines"))
-    fleet = Fleet(machines=machines, **content)
+    fleet = Fleet(machines=machines, limits=tuple(content.pop("limits")), **content)
     return fleet if _is_supervisor(fleet.pid) else None
 
 
 def down(folder: Path = FOLDER) -> bool:
-    """End the fleet; False if none was up."""
+    """End the fleet, and remove what fleets that crashed left behind; False if none was up."""
     fleet = found(folder)
-    if fleet is None:
-        return False
-    os.kill(fleet.pid, signal.SIGTERM)
+    if fleet is not None:
+        _stop(fleet.pid)
+    sweep()
+    return fleet is not None
+
+
+def _stop(supervisor: int) -> None:
+    os.kill(supervisor, signal.SIGTERM)
     for _ in range(300):
-        if not _is_supervisor(fleet.pid):
-            return True
+        if not _is_supervisor(supervisor):
+            return
         time.sleep(0.1)
-    os.kill(fleet.pid, signal.SIGKILL)  # its daemons end with it
-    return True
+    os.kill(supervisor, signal.SIGKILL)  # its daemons end with it
 
 
-def supervise(files: Sequence[str], folder: Path, port: int | None) -> None:
+def supervise(files: Sequence[str], folder: Path, port: int | None, limits: Collection[Limit]) -> None:
     """Keep a fleet up until a signal comes or a daemon ends."""
     ended = threading.Event()
 
@@ -222,7 +268,7 @@ def supervise(files: Sequence[str], folder: Path, port: int | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, end)
     state = folder / "fleet.json"
-    with local_fleet(machines_of(files), folder, port=port) as fleet:
+    with local_fleet(machines_of(files), folder, port=port, limits=limits) as fleet:
         write_whole(state, json.dumps(asdict(fleet)).encode())
         try:
             while not ended.wait(1.0):
@@ -252,21 +298,21 @@ def check_reachable(master: str) -> None:
     )
 
 
-def free_port() -> int:
+def free_port(host: str = LOOPBACK) -> int:
     """A port that nobody listens at now."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 
-def _check_port(port: int) -> None:
+def _check_port(host: str, port: int) -> None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((host, port))
         except OSError as error:
             raise Unsupported(
-                f"port {port} of 127.0.0.1 cannot be used: {error.strerror}",
+                f"port {port} of {host} cannot be used: {error.strerror}",
                 resource="port",
                 fix="name another, or none for a free one",
             ) from None
@@ -316,9 +362,11 @@ def _is_supervisor(pid: int) -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    folder, port, *files = arguments
+    folder, port, limits, *files = arguments
     try:
-        supervise(files, Path(folder), None if port == "-" else int(port))
+        supervise(
+            files, Path(folder), None if port == "-" else int(port), [limit for limit in LIMITS if limit in limits.split(",")]
+        )
     except HeadraceError as refusal:
         write_whole(Path(folder) / "refusal.json", json.dumps(refusal.fields()).encode())
         return 1
