@@ -170,7 +170,9 @@ def decisions(times: Times, folder: Path) -> list[Entry]:
             world = OnSpark(
                 spark, running, cluster, plan, folder / "telemetry", folder / "store", there, window_s=1, clock=lambda: clock[0]
             )
-            deciding = after_batches(world, Loop(objective="traffic", interval_s=DECIDE_AFTER, dwell_s=DECIDE_AFTER), found.append)
+            deciding = after_batches(
+                world, Loop(objective="traffic", interval_s=DECIDE_AFTER, dwell_s=DECIDE_AFTER), found.append
+            )
 
             def listen(done: BatchDone) -> None:
                 clock[0] += 1  # the loop's time is counted in batches

@@ -28,13 +28,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from measure import Row
+from measure import Row, within
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from headrace.control.on_spark import OnSpark, placement_of, problem_of
+from headrace.control.prediction import Batch, measured, predicted
 from headrace.errors import HeadraceError
-from headrace.judge.report import judge
 from headrace.model.cluster import nodes_of
 from headrace.model.read import Inputs, read
 from headrace.planner import place
@@ -94,7 +94,9 @@ class Turns:
 
     seconds: Mapping[str, list[float]]
     remote: Mapping[str, float]  # part of all bytes that goes between nodes
-    foretold: float  # ratio of the two plans' batch_seconds
+    foretold: Batch  # under headrace's plan, before it ran
+    happened: Batch
+    before: Batch  # under storm-even's plan
     batches: int
     misplaced: int
 
@@ -111,12 +113,12 @@ def rows(quick: bool) -> Iterator[Row]:
         file.write_text(CLUSTER)
         try:
             with local_fleet(machines_of([file]), folder / "fleet", limits=["bandwidth"]) as fleet:
-                yield from measured(fleet, read([file]), folder, quick)
+                yield from on_fleet(fleet, read([file]), folder, quick)
         except HeadraceError as refusal:
             yield Row("throughput at 100 Mbit/s per node", f"SKIPPED: {refusal.message}", ">= 1.5", False)
 
 
-def measured(fleet: Fleet, cluster: Inputs, folder: Path, quick: bool) -> Iterator[Row]:
+def on_fleet(fleet: Fleet, cluster: Inputs, folder: Path, quick: bool) -> Iterator[Row]:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     spark = session(app="benchmark", master=fleet.master, conf=SETTINGS | SHUFFLE | fleet.settings())
     try:
@@ -131,6 +133,7 @@ def measured(fleet: Fleet, cluster: Inputs, folder: Path, quick: bool) -> Iterat
             found = in_turns(spark, laden_word_count(words, tasks, out), fleet, cluster, folder / f"words-{tasks}", turns)
             check_counts(out, found.batches, words)
             yield from told(f"word count, {tasks} tasks a stage, {words:,} words per batch", words, found, least)
+            yield from prediction(found) if least else ()
         tuples = 20_000 if quick else 80_000
         for shape, tasks in MICRO_TASKS.items():
             options = {
@@ -154,10 +157,11 @@ def in_turns(spark: SparkSession, topology: Topology, fleet: Fleet, cluster: Inp
     plan = PlanInForce(topology, even, check=lambda placement: check_cores(topology, placement, fleet.cores))
     world = OnSpark(spark, topology, cluster, plan, folder / "telemetry", folder / "store", lambda: set(fleet.hosts), window_s=1)
     seen: list[BatchDone] = []
-    ours: list[tuple[Placement, float]] = []
+    ours: list[tuple[Placement, Batch]] = []
 
     def listen(done: BatchDone) -> None:
         seen.append(done)
+        world.seen(done)
         since = len(seen) - WARM_UP
         if since >= 0 and since % TURN == 0:
             if not ours:
@@ -177,19 +181,19 @@ def in_turns(spark: SparkSession, topology: Topology, fleet: Fleet, cluster: Inp
         {name: [done.seconds for done in found] for name, found in by.items()},
         {name: sum(d.remote_bytes for d in found) / sum(d.total_bytes for d in found) for name, found in by.items()},
         ours[0][1],
+        measured(by["headrace"], ours[0][0]),
+        measured(by["storm-even"], even),
         len(seen),
         sum(len(done.misplaced) for done in seen),
     )
 
 
-def planned(world: OnSpark) -> tuple[Placement, float]:
-    """headrace's plan from what was measured, and how much shorter it says batches get."""
+def planned(world: OnSpark) -> tuple[Placement, Batch]:
+    """headrace's plan from what was measured, and what a batch will be under it."""
     problem = world.problem()
     found = place(problem, "headrace", objective="batch")
-    assert problem.current is not None
-    assert found.report is not None
-    now = judge(problem, problem.current, objective="batch", bounded=False)
-    return placement_of(found, "headrace", world.nodes()), (now.batch_seconds or 0.0) / (found.report.batch_seconds or 1.0)
+    assert found.assignment is not None
+    return placement_of(found, "headrace", world.nodes()), predicted(problem, found.assignment)
 
 
 def told(what: str, tuples: int, found: Turns, least: float | None = None) -> Iterator[Row]:
@@ -198,7 +202,26 @@ def told(what: str, tuples: int, found: Turns, least: float | None = None) -> It
         yield Row(f"  {what}: {name}, {found.remote[name]:.0%} of bytes remote", f"{rate:,.0f} tuples/s")
     target, holds = ("", None) if least is None else (f">= {least:g}", found.ratio >= least and not found.misplaced)
     slip = f", {found.misplaced} tasks misplaced" if found.misplaced else ""
-    yield Row(f"    headrace / storm-even (foretold {found.foretold:.2f})", f"{found.ratio:.2f}{slip}", target, holds)
+    foretold = found.before.seconds / found.foretold.seconds
+    yield Row(f"    headrace / storm-even (foretold {foretold:.2f})", f"{found.ratio:.2f}{slip}", target, holds)
+
+
+def prediction(found: Turns) -> Iterator[Row]:
+    """What was foretold of headrace's plan from batches under storm-even's, against what happened."""
+    foretold, happened = found.foretold, found.happened
+    yield Row("    foretold remote bytes, off by", *within(off(foretold.remote_bytes, happened.remote_bytes), 10, "%"))
+    cpu = {node: off(foretold.cpu_ms.get(node, 0.0), ms) for node, ms in happened.cpu_ms.items()}
+    worst = max(cpu, key=lambda node: cpu[node])
+    yield Row(f"    foretold CPU per node, off by most ({worst}, {happened.cpu_ms[worst]:.0f} ms)", *within(cpu[worst], 15, "%"))
+    yield Row(
+        f"    foretold batch_seconds ({foretold.seconds:.2f} s; it took {happened.seconds:.2f} s), off by",
+        *within(off(foretold.seconds, happened.seconds), 20, "%"),
+    )
+
+
+def off(foretold: float, happened: float) -> float:
+    """Percent."""
+    return 100 * abs(foretold / happened - 1)
 
 
 def check_counts(out: Path, batches: int, words: int) -> None:

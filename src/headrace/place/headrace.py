@@ -27,7 +27,8 @@ from headrace.solve.classes import Classes, classes_of
 from headrace.solve.fit import slots_taken
 from headrace.solve.instance import Instance
 from headrace.solve.search import least_crossing_search
-from headrace.solve.speed import Costs, costs_of, fast_counts, sustained
+from headrace.solve.speed import Costs, batch_time, costs_of, fast_counts, sustained
+from headrace.solve.spread import spread
 
 Objective = Literal["traffic", "rate", "batch", "nodes", "balance"]
 MOST_CHOICES = 2_000_000  # busy nodes x nodes in the matching of groups to nodes
@@ -79,6 +80,15 @@ def searched(
             return x
         return fast_counts(problem, classes, x, "rate", seed=seed, steps=steps, deadline=deadline, enough=1.0)
     x = fast_counts(problem, classes, found.x, objective, seed=seed, steps=steps, deadline=deadline)
+    if objective == "batch":
+        # Between tasks packed together and tasks spread out lie plans that are worse than both: a search finds only its own side.
+        costs = costs_of(problem, classes)
+        cores = np.where(np.isfinite(costs.cores), costs.cores, 1.0)
+        starts = [*spread(classes.instance, costs.stage, cores)]
+        if starts:
+            start = min(starts, key=lambda counts: batch_time(problem, classes, counts))
+            other = fast_counts(problem, classes, start, objective, seed=seed, steps=steps, deadline=deadline)
+            x = min(x, other, key=lambda counts: batch_time(problem, classes, counts))
     if objective != "rate":
         return x
     x = packed_for_more(problem, classes, x, seed, deadline)

@@ -200,6 +200,15 @@ def sustained(problem: Problem, classes: Classes, x: Ints) -> float:
     return 1.0 / most if most > 0 else np.inf
 
 
+def batch_time(problem: Problem, classes: Classes, x: Ints) -> float:
+    """Seconds of a batch per second of input with counts x[classes, N]; more than any where a node carries more than it can."""
+    terms, costs = terms_of(classes.instance), costs_of(problem, classes)
+    state, live = empty_state(terms), _live(costs, x.shape[1])
+    load_state(terms, state, np.ascontiguousarray(x.T, dtype=np.int64))
+    load_live(terms, state, costs, live, BATCH)
+    return value_of(live, BATCH)
+
+
 def _live(costs: Costs, nodes: int) -> Live:
     stages, streams = len(costs.member_start) - 1, len(costs.size)
     return Live(
