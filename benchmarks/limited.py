@@ -163,10 +163,10 @@ def in_turns(spark: SparkSession, topology: Topology, fleet: Fleet, cluster: Inp
         seen.append(done)
         world.seen(done)
         since = len(seen) - WARM_UP
-        if since >= 0 and since % TURN == 0:
+        if since > 0 and since % TURN == 0:
             if not ours:
                 ours.append(planned(world))
-            plan.set((ours[0][0], even)[since // TURN % 2])
+            plan.set((even, ours[0][0])[since // TURN % 2])
 
     batches = WARM_UP + 2 * TURN * rounds
     run(

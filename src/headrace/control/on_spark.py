@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RECENT = 12  # batches that are looked at: enough for a fit, few enough that what has changed shows
+COLD = 2  # batches after a start that are left out of the costs, once there are others: Python workers start, and load their modules
 
 
 def problem_of(topology: Topology, nodes: Mapping[str, Node], measured: Mapping[str, Any], running: Placement | None) -> Problem:
@@ -105,10 +106,12 @@ class OnSpark:
     window_s: int = 5
     clock: Callable[[], float] = time.time
     batches: deque[BatchDone] = field(default_factory=lambda: deque(maxlen=RECENT))
+    warm: int = -COLD  # batches since everything was warm
 
     def seen(self, done: BatchDone) -> None:
         """Take note of a batch."""
         self.batches.append(done)
+        self.warm += 1
 
     def now(self) -> float:
         return self.clock()
@@ -120,7 +123,8 @@ class OnSpark:
 
     def problem(self) -> Problem:
         question = Question(self.window_s, "average", (self.topology.name,), prefixed=False)
-        observed = observe_folder(self.spark, self.telemetry, question, newest=RECENT)  # one file a batch
+        newest = min(RECENT, max(1, self.warm)) if self.batches else RECENT  # one file a batch
+        observed = observe_folder(self.spark, self.telemetry, question, newest=newest)
         running = self.plan.current()
         problem = problem_of(self.topology, self.nodes(), observed.sections, running)
         under = [done for done in self.batches if running is not None and done.plan == running.name and done.failure is None]

@@ -32,6 +32,7 @@ ROWS_PER_FILE = 5_000_000
 WRITING = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Spark's default has no least and greatest in the footer
     "spark.sql.maxConcurrentOutputFileWriters": "64",  # up to so many partitions, rows need not be sorted by them first
+    "spark.sql.parquet.compression.codec": "zstd",  # a fifth smaller than Spark's default here, and no slower
 }
 
 
