@@ -73,9 +73,9 @@ def faults(kind: str) -> Iterator[tuple[Column, Column | str]]:
     for name in TEXTS[kind]:
         yield F.col(name).isNull() | (F.col(name) == ""), f"no {name}"
     for name in TASK_NAMES[kind]:
+        number = F.coalesce(F.substring_index(name, ".", -1).try_cast("int"), F.lit(0))  # named once: Spark works it out each time
         # Without a dot, the number would be the whole name.
-        number = F.substring_index(name, ".", -1).try_cast("int")
-        yield number.isNull() | (number < 1) | ~F.col(name).contains("."), f"{name} is not component.N"
+        yield (number < 1) | ~F.col(name).contains("."), f"{name} is not component.N"
     if kind == "tasks":
         yield ~F.col("task").startswith(F.col("component")), "task is not one of its component"
     for name in NEEDED[kind]:
