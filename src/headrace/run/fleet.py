@@ -225,7 +225,8 @@ def up(files: Sequence[str], folder: Path = FOLDER, *, port: int | None = None, 
             return fleet
         time.sleep(0.1)
     if told.exists():
-        raise Unsupported(json.loads(told.read_text())["message"])
+        refusal: dict[str, Any] = json.loads(told.read_text())
+        raise Unsupported(refusal["message"], resource=refusal["resource"], fix=refusal["fix"])
     raise Unsupported(f"the fleet did not start; see {folder / 'supervisor.log'}")
 
 
