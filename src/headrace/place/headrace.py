@@ -69,8 +69,9 @@ def searched(
     current = None if problem.current is None else classes.counts(problem.current.node)
     cost = None if current is None else move_cost * problem.state_mb[classes.component]
     prefer = "nodes" if objective == "nodes" else "traffic"
+    first_steps = PACKING_STEPS if objective == "rate" and steps is None else steps  # for a rate, traffic comes last
     found = least_crossing_search(
-        classes.instance, current=current, move_cost=cost, steps=steps, deadline=deadline, seed=seed, prefer=prefer
+        classes.instance, current=current, move_cost=cost, steps=first_steps, deadline=deadline, seed=seed, prefer=prefer
     )
     if found is None:
         return None
