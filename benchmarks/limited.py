@@ -59,7 +59,7 @@ PAYLOAD_BYTES = 500
 WORDS_PER_SENTENCE = 10
 WORD_COUNT_TASKS = {13: 1.5, 18: None}  # of split, and of count -> what headrace must gain
 MICRO_TASKS = {"linear": 13, "diamond": 5, "star": 7}  # of every bolt: 13, 15 and 14 in the widest stage
-WARM_UP = 2  # batches at the start, all cold
+WARM_UP = 6  # batches at the start: Java compiles for about so long
 TURN = 3  # batches under a plan before it is the other's turn; the first is left out
 SHUFFLE = {"spark.shuffle.compress": "false"}
 

@@ -128,7 +128,7 @@ class OnSpark:
         running = self.plan.current()
         problem = problem_of(self.topology, self.nodes(), observed.sections, running)
         under = [done for done in self.batches if running is not None and done.plan == running.name and done.failure is None]
-        return with_batch_times(problem, under[1:] or under, self.window_s)  # the first batch under a plan starts Python workers
+        return with_batch_times(problem, under[-newest:], self.window_s)
 
     def history(self) -> Sequence[Entry]:
         return history.entries(self.store)
