@@ -320,9 +320,7 @@ class Twin:
     def _stage_cpu_s(self, stage: set[str], node: str) -> float:
         """One task per core at a time: waves of the mean task, at least as long as the longest."""
         points = [
-            self._task_fixed(t, node) + self._task_growing(t, node)
-            for t in self.tasks_on(node)
-            if self.component_of[t] in stage
+            self._task_fixed(t, node) + self._task_growing(t, node) for t in self.tasks_on(node) if self.component_of[t] in stage
         ]
         if not points:
             return 0.0

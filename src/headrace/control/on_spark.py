@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RECENT = 12  # batches that are looked at: enough for a fit, few enough that what has changed shows
-COLD = 2  # batches after a start that are left out of the costs, once there are others: Python workers start, and load their modules
+COLD = 2  # batches after a start that are left out of the costs: Python workers start and load their modules
 
 
 def problem_of(topology: Topology, nodes: Mapping[str, Node], measured: Mapping[str, Any], running: Placement | None) -> Problem:

@@ -73,7 +73,9 @@ def faults(kind: str) -> Iterator[tuple[Column, Column | str]]:
     for name in TEXTS[kind]:
         yield F.col(name).isNull() | (F.col(name) == ""), f"no {name}"
     for name in TASK_NAMES[kind]:
-        number = F.coalesce(F.substring_index(name, ".", -1).try_cast("int"), F.lit(0))  # named once: Spark works it out each time
+        number = F.coalesce(
+            F.substring_index(name, ".", -1).try_cast("int"), F.lit(0)
+        )  # named once: Spark works it out each time
         # Without a dot, the number would be the whole name.
         yield (number < 1) | ~F.col(name).contains("."), f"{name} is not component.N"
     if kind == "tasks":

@@ -109,9 +109,7 @@ class Batches:
             self.store.commit(Commit(batch, tuple(state), carried, last.run, facts=facts))
         done = self._told(reports, placement, batch, time.time() - start, failed)
         if self.settings.telemetry is not None and failed is None:
-            record(
-                self.settings.telemetry, topology, batch, [(r, node_of(r, self.settings.hosts)) for r in reports], placement
-            )
+            record(self.settings.telemetry, topology, batch, [(r, node_of(r, self.settings.hosts)) for r in reports], placement)
         self.settings.listen(done)
         return done
 

@@ -13,7 +13,9 @@ from headrace.run.task import Report
 from headrace.run.topology import Topology, task_name
 
 
-def record(folder: Path, topology: Topology, batch: int, reports: Sequence[tuple[Report, str]], placement: Placement | None) -> None:
+def record(
+    folder: Path, topology: Topology, batch: int, reports: Sequence[tuple[Report, str]], placement: Placement | None
+) -> None:
     """Write the telemetry of a batch, from reports and the nodes they come from; a batch that runs again replaces its own."""
     nodes = placement.nodes if placement is not None else {}
     tasks = [
