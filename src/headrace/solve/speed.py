@@ -192,21 +192,22 @@ def fast_counts(
 
 def sustained(problem: Problem, classes: Classes, x: Ints) -> float:
     """The factor of the given rates that counts x[classes, N] sustain; inf if nothing limits it."""
-    terms, costs = terms_of(classes.instance), costs_of(problem, classes)
-    state, live = empty_state(terms), _live(costs, x.shape[1])
-    load_state(terms, state, np.ascontiguousarray(x.T, dtype=np.int64))
-    load_live(terms, state, costs, live, RATE)
-    most = float(live.ratio.max())
+    most = float(_loaded(problem, classes, x, RATE).ratio.max())
     return 1.0 / most if most > 0 else np.inf
 
 
 def batch_time(problem: Problem, classes: Classes, x: Ints) -> float:
     """Seconds of a batch per second of input with counts x[classes, N]; more than any where a node carries more than it can."""
+    return value_of(_loaded(problem, classes, x, BATCH), BATCH)
+
+
+def _loaded(problem: Problem, classes: Classes, x: Ints, mode: int) -> Live:
+    """What follows from counts x[classes, N]."""
     terms, costs = terms_of(classes.instance), costs_of(problem, classes)
     state, live = empty_state(terms), _live(costs, x.shape[1])
     load_state(terms, state, np.ascontiguousarray(x.T, dtype=np.int64))
-    load_live(terms, state, costs, live, BATCH)
-    return value_of(live, BATCH)
+    load_live(terms, state, costs, live, mode)
+    return live
 
 
 def _live(costs: Costs, nodes: int) -> Live:
