@@ -26,7 +26,7 @@ from pyspark import cloudpickle
 
 from headrace.control.loop import Entry
 from headrace.control.loop import Settings as Loop
-from headrace.control.on_spark import OnSpark, after_batches, placement_of, problem_of
+from headrace.control.on_spark import OnSpark, after_batches, aside, placement_of, problem_of
 from headrace.errors import HeadraceError
 from headrace.model.cluster import nodes_of
 from headrace.model.document import FORMAT
@@ -47,7 +47,7 @@ BATCH_EVERY_S = 2.0
 SPLIT_MS, COUNT_MS = 0.1, 0.02  # CPU that a line and a word take
 CORES = {"n1": 4, "n2": 4, "n3": 2, "n4": 2}
 FREE = 40  # points that others leave of every node
-DECIDE_AFTER = 3  # batches
+DECIDE_AFTER, AT_MOST = 6, 8  # batches; a decision that takes long makes the next one late
 SETTLING, WITHIN = 3, 3  # decisions until a plan is found, and after a change
 HOT = 0.6  # part of the words that are the hot key
 
@@ -63,7 +63,7 @@ class Times:
 
     @staticmethod
     def after(quiet: int) -> Times:
-        double, each = (SETTLING + quiet) * DECIDE_AFTER, WITHIN * DECIDE_AFTER
+        double, each = (SETTLING + quiet) * AT_MOST, (WITHIN + 1) * AT_MOST
         return Times(double, double + each, double + 2 * each, double + 3 * each)
 
 
@@ -125,17 +125,17 @@ def rows(quick: bool) -> Iterator[Row]:
     times = Times.after(quiet)
     with tempfile.TemporaryDirectory() as name:
         try:
-            entries = decisions(times, Path(name))
+            entries, lost = decisions(times, Path(name))
         except HeadraceError as refusal:
             yield Row("the loop on a local fleet", f"SKIPPED: {refusal.message}", "", False)
             return
-    # A decision is taken after every third batch, and holds for the next: those of a stretch are the ones after its batches.
     settled, rest = entries[:SETTLING], entries[SETTLING:]
     yield from told("from storm-even's plan to a better one", settled)
-    moved = [entry for entry in rest[:quiet] if entry.applied]
-    yield Row(f"{quiet} quiet intervals: plans changed", str(len(moved)), "0", not moved)
-    for i, what in enumerate(("the rate doubles", "a key gets hot", "a node is lost")):
-        yield from told(what, rest[quiet + i * WITHIN : quiet + (i + 1) * WITHIN])
+    calm = [entry for entry in rest if entry.at_s <= times.double]  # a decision's time is the number of batches before it
+    moved = sum(entry.applied for entry in calm)
+    yield Row(f"{len(calm)} quiet intervals: plans changed", str(moved), "0", not moved and len(calm) >= quiet)
+    for what, since in (("the rate doubles", times.double), ("a key gets hot", times.hot), ("a node is lost", lost)):
+        yield from told(what, [entry for entry in rest if entry.at_s > since][:WITHIN])
 
 
 def told(what: str, entries: Sequence[Entry]) -> Iterator[Row]:
@@ -146,8 +146,8 @@ def told(what: str, entries: Sequence[Entry]) -> Iterator[Row]:
     yield Row(f"  {entries[-1 if first is None else first].reason}", "")
 
 
-def decisions(times: Times, folder: Path) -> list[Entry]:
-    """Run the topology on a fleet, and keep what the loop decides."""
+def decisions(times: Times, folder: Path) -> tuple[list[Entry], float]:
+    """Run the topology on a fleet; what the loop decides, and when the node was lost."""
     nodes = {
         name: {"cpu": 100 * cores, "taken": {"cpu": 100 * cores - FREE}, "memory_mb": 1024, "slots": 2, "bandwidth_mbps": 25}
         for name, cores in CORES.items()
@@ -161,7 +161,7 @@ def decisions(times: Times, folder: Path) -> list[Entry]:
         spark = session(app="headrace-benchmark", master=fleet.master, conf=SETTINGS | fleet.settings())
         try:
             wait_for_hosts(spark, fleet.hosts.values())
-            plan, clock = PlanInForce(running, first), [0.0]
+            plan, clock, lost = PlanInForce(running, first), [0.0], list[float]()
 
             def there() -> set[str]:
                 up = executor_cores(spark)
@@ -170,26 +170,31 @@ def decisions(times: Times, folder: Path) -> list[Entry]:
             world = OnSpark(
                 spark, running, cluster, plan, folder / "telemetry", folder / "store", there, window_s=1, clock=lambda: clock[0]
             )
-            deciding = after_batches(
-                world, Loop(objective="traffic", interval_s=DECIDE_AFTER, dwell_s=DECIDE_AFTER), found.append
-            )
+            loop = Loop(objective="traffic", interval_s=DECIDE_AFTER, dwell_s=DECIDE_AFTER)
+            with aside() as do:
 
-            def listen(done: BatchDone) -> None:
-                clock[0] += 1  # the loop's time is counted in batches
-                if done.batch + 1 == times.lost:
-                    now = plan.current()
-                    assert now is not None
-                    lose(folder / "fleet", now.places["count", 0][0])
-                deciding(done)
+                def say(entry: Entry) -> None:
+                    found.append(entry)
+                    if clock[0] >= times.lost and not lost:  # after a decision, so that it is the next one that meets it
+                        now = plan.current()
+                        assert now is not None
+                        lost.append(clock[0])
+                        lose(folder / "fleet", now.places["count", 0][0])
 
-            settings = Settings(
-                folder / "run", hosts=fleet.hosts, batches=times.end, interval_s=BATCH_EVERY_S, telemetry=folder / "telemetry", listen=listen
-            )  # fmt: skip
-            run(spark, running, plan, settings)
+                deciding = after_batches(world, loop, say, do)
+
+                def listen(done: BatchDone) -> None:
+                    clock[0] += 1  # the loop's time is counted in batches
+                    deciding(done)
+
+                settings = Settings(
+                    folder / "run", hosts=fleet.hosts, batches=times.end, interval_s=BATCH_EVERY_S, telemetry=folder / "telemetry", listen=listen
+                )  # fmt: skip
+                run(spark, running, plan, settings)
         finally:
             spark.sparkContext.setLogLevel("OFF")
             spark.stop()
-    return found
+    return found, lost[0]
 
 
 def lose(folder: Path, node: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from measure import PRODUCTION
 
 from headrace.errors import HeadraceError
+from headrace.lab.families import cases, random_sections
 from headrace.model.build import build
 from headrace.model.document import FORMAT
 from headrace.model.problem import Problem
@@ -29,50 +31,11 @@ def problem_of(content: dict[str, Any]) -> Problem:
     return build(validated({"format": FORMAT, **content}, {}))
 
 
-def random_document(seed: int) -> dict[str, Any]:
-    """A layered topology of 3..10 components with unequal costs on a heterogeneous cluster with a fifth to a half to spare."""
-    rng = np.random.default_rng([seed, 20])
-    count = int(rng.integers(3, 11))
-    components: dict[str, Any] = {}
-    for i in range(count):
-        spec: dict[str, Any] = {
-            "tasks": int(rng.integers(1, 17)), "cpu": int(rng.integers(5, 61)), "memory_mb": int(rng.integers(64, 513)),
-            "selectivity": round(float(rng.uniform(0.2, 2.0)), 2), "bytes": int(rng.integers(20, 400)),
-        }  # fmt: skip
-        if i < max(1, count // 5):
-            spec |= {"spout": True, "rate": int(rng.integers(100, 5000))}
-        else:
-            sources = rng.choice(i, size=min(i, int(rng.integers(1, 3))), replace=False)
-            spec["inputs"] = {
-                f"c{int(s)}": str(rng.choice(["shuffle", "fields", "shuffle", "all"], p=[0.5, 0.3, 0.15, 0.05])) for s in sources
-            }
-        components[f"c{i}"] = spec
-    need = {key: sum(c["tasks"] * c[key] for c in components.values()) for key in ("cpu", "memory_mb")}
-    largest = max(c["cpu"] for c in components.values())
-    size = rng.choice([1.0, 2.0, 3.0], size=int(rng.integers(3, 13)))
-    spare = float(rng.uniform(1.2, 1.5))
-    cpu = np.maximum(size / size.sum() * need["cpu"] * spare, largest)
-    memory = np.maximum(size / size.sum() * need["memory_mb"] * spare, 512)
-    nodes = {
-        f"n{i}": {
-            "cpu": round(float(c), 1),
-            "memory_mb": round(float(m), 1),
-            "slots": 4,
-            "rack": f"r{i % 2}",
-            "cores": int(max(1, c // 100)),
-        }
-        for i, (c, m) in enumerate(zip(cpu, memory, strict=True))
-    }
-    return {"topology": {"name": f"random-{seed}", "components": components}, "cluster": {"nodes": nodes}}
-
-
 def suite(quick: bool) -> Iterator[tuple[str, str, Problem]]:
     """Family, name and problem: 72 micro-benchmarks, the examples, the production cluster, 200 random ones."""
-    for layout in ("linear", "diamond", "star"):
-        for tasks in range(10, 34, 12 if quick else 2):
-            for cluster in ("homogeneous", "heterogeneous"):
-                files = [EXAMPLES / "eskandari" / "micro" / f"{name}.yaml" for name in (f"{layout}-{tasks}", cluster)]
-                yield "micro-benchmarks", f"{layout}-{tasks} {cluster}", build(read(files))
+    for family in ("micro-homogeneous", "micro-heterogeneous"):
+        for case in cases(family)[:: 6 if quick else 1]:
+            yield "micro-benchmarks", f"{case.name} {family}", problem_of(json.loads(case.sections))
     for folder, (topologies, clusters) in PAIRS.items():
         for topology in topologies:
             for cluster in clusters:
@@ -85,7 +48,7 @@ def suite(quick: bool) -> Iterator[tuple[str, str, Problem]]:
     if PRODUCTION.exists():
         yield "production", "50 topologies on 80 nodes", production_problem()
     for seed in range(10 if quick else 200):
-        yield "random", f"seed {seed}", problem_of(random_document(seed))
+        yield "random", f"seed {seed}", problem_of(random_sections(seed))
 
 
 def production_problem() -> Problem:

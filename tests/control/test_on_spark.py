@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from click.testing import CliRunner
 
 from headrace.cli import main
 from headrace.control.loop import Settings as Loop
-from headrace.control.on_spark import OnSpark, after_batches, placement_of, problem_of
+from headrace.control.on_spark import OnSpark, after_batches, aside, placement_of, problem_of
 from headrace.demo import NODES, fleet_cluster
 from headrace.errors import InvalidInput
 from headrace.model.cluster import nodes_of
@@ -98,6 +99,26 @@ def test_what_was_measured_leads_to_a_better_plan_for_the_next_batch(
     assert first.applied
     shown = CliRunner().invoke(main, ["history", str(tmp_path), "--json"])
     assert json.loads(shown.stdout)["decisions"][0]["reason"] == first.reason
+
+
+def test_what_is_done_aside_is_done_one_at_a_time_and_its_failure_is_not_lost() -> None:
+    hold, done = threading.Event(), list[str]()
+
+    def slow() -> None:
+        hold.wait(10)
+        done.append("slow")
+
+    def fails() -> None:
+        raise InvalidInput("no telemetry")
+
+    with aside() as do:
+        assert do(slow)
+        assert not do(fails)
+        assert not done
+        hold.set()
+    assert done == ["slow"]
+    with pytest.raises(InvalidInput, match="no telemetry"), aside() as do:
+        do(fails)
 
 
 def test_a_store_without_decisions_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headrace.control.on_spark import assignment_of
-from headrace.control.prediction import measured, predicted, with_batch_times
+from headrace.control.prediction import emitted_per_s, measured, predicted, with_batch_times
 from headrace.model.build import build
 from headrace.model.document import FORMAT
 from headrace.model.problem import Problem
@@ -39,6 +39,12 @@ def batch(number: int, seconds: float = BATCH_S) -> BatchDone:
     spout = Report("work", "lines", 0, ("a",), 0.0, 0, LINES, cpu_ms=100.0, edges=edges)
     bolts = tuple(Report("work", "split", n, ("b",), 0.0, half, 0, cpu_ms=150.0) for n in (0, 1))
     return BatchDone(number, seconds, "apart", LINES, LINES * BYTES, LINES * BYTES, (), (spout, *bolts))
+
+
+@pytest.mark.parametrize(("starts", "rate"), [([0, 4, 8, 12], LINES / 4), ([0, 1, 11, 12], LINES / 4), ([5], None), ([], None)])
+def test_a_rate_is_what_batches_hold_over_the_time_they_take_however_they_come(starts: list[float], rate: float | None) -> None:
+    seen = [replace(batch(n, seconds=1.0 + n % 2), ended=start + 1.0 + n % 2) for n, start in enumerate(starts)]
+    assert emitted_per_s(seen).get("lines") == rate
 
 
 @pytest.mark.parametrize("interval_s", [2.0, 10.0])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack, suppress
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -187,9 +188,10 @@ def run_on(
         start = first_plan(topology, planning)
         plan = PlanInForce(topology, start, file=plan_file, check=check, say=lambda message: click.echo(message, err=True))
         settings = replace(settings, hosts=hosts)
-        if planning is not None and planning.loop is not None and fleet is not None:
-            settings = adapting(spark, topology, plan, settings, planning, fleet)
-        run_topology(spark, topology, plan, settings)
+        with ExitStack() as stack:
+            if planning is not None and planning.loop is not None and fleet is not None:
+                settings = stack.enter_context(adapting(spark, topology, plan, settings, planning, fleet))
+            run_topology(spark, topology, plan, settings)
     except KeyboardInterrupt:
         click.echo("stopped; run again to go on", err=True)
     finally:
@@ -210,13 +212,14 @@ def first_plan(topology: Topology, planning: Planning | None) -> Placement | Non
     return placement_of(place(problem_of(topology, nodes, {}, None), planning.first), planning.first, nodes)
 
 
+@contextmanager
 def adapting(
     spark: SparkSession, topology: Topology, plan: PlanInForce, settings: Settings, planning: Planning, fleet: Fleet
-) -> Settings:
-    """The same run with the loop between its batches."""
+) -> Generator[Settings]:
+    """The same run with the loop beside it: measuring takes seconds, and no batch waits for them."""
     from dataclasses import replace
 
-    from headrace.control.on_spark import OnSpark, after_batches
+    from headrace.control.on_spark import OnSpark, after_batches, aside
     from headrace.run.cluster import executor_cores
 
     assert settings.telemetry is not None
@@ -227,14 +230,15 @@ def adapting(
         return {node for node, host in fleet.hosts.items() if host in hosts}
 
     world = OnSpark(spark, topology, planning.cluster, plan, settings.telemetry, planning.store, there)
-    decide = after_batches(world, planning.loop, lambda entry: click.echo(decided(entry), err=True))
     listen = settings.listen
+    with aside() as do:
+        decide = after_batches(world, planning.loop, lambda entry: click.echo(decided(entry), err=True), do)
 
-    def both(done: BatchDone) -> None:
-        listen(done)
-        decide(done)
+        def both(done: BatchDone) -> None:
+            listen(done)
+            decide(done)
 
-    return replace(settings, listen=both)
+        yield replace(settings, listen=both)
 
 
 def decided(entry: Entry) -> str:

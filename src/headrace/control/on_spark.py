@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from headrace.control import history
 from headrace.control.loop import Entry, Settings, step
-from headrace.control.prediction import with_batch_times
+from headrace.control.prediction import emitted_per_s, with_batch_times
 from headrace.errors import InvalidInput
 from headrace.model.build import build
 from headrace.model.cluster import nodes_of
@@ -34,9 +35,16 @@ RECENT = 12  # batches that are looked at: enough for a fit, few enough that wha
 COLD = 2  # batches after a start that are left out of the costs: Python workers start and load their modules
 
 
-def problem_of(topology: Topology, nodes: Mapping[str, Node], measured: Mapping[str, Any], running: Placement | None) -> Problem:
+def problem_of(
+    topology: Topology,
+    nodes: Mapping[str, Node],
+    measured: Mapping[str, Any],
+    running: Placement | None,
+    rates: Mapping[str, float] | None = None,
+) -> Problem:
     """A topology on nodes as Spark runs it, with the running plan as `current`; tasks on nodes that are not there stand nowhere.
 
+    `rates` are those of the spouts, where they are known better than from the measured streams.
     A stage's tasks run at once, each on a core of its own: so a node has as many places of each stage as cores.
     """
     tasks = dict(running.tasks) if running is not None else {}
@@ -49,10 +57,10 @@ def problem_of(topology: Topology, nodes: Mapping[str, Node], measured: Mapping[
     streams: list[dict[str, Any]] = []
     for stream in measured.get("streams", ()):
         # Averages of single streams are not of quite the same time; one rate and the selectivities are, and they agree.
-        rate, source = stream["tuples_per_s"], components[stream["from"]]
         streams.append({key: value for key, value in stream.items() if key != "tuples_per_s"})
+        source = components[stream["from"]]
         if source.get("spout") and stream.get("selectivity"):
-            source["rate"] = rate / stream["selectivity"]
+            source["rate"] = (rates or {}).get(stream["from"], stream["tuples_per_s"] / stream["selectivity"])
     described = {name: node.model_dump(mode="json", by_alias=True, exclude_unset=True) for name, node in nodes.items()}
     for name, facts in described.items():
         facts["resources"] = {**facts.get("resources", {}), **dict.fromkeys(levels.values(), cores_of(nodes[name]))}
@@ -105,12 +113,12 @@ class OnSpark:
     there: Callable[[], set[str]]  # names of the nodes that have an executor
     window_s: int = 5
     clock: Callable[[], float] = time.time
-    batches: deque[BatchDone] = field(default_factory=lambda: deque(maxlen=RECENT))
+    batches: tuple[BatchDone, ...] = ()
     warm: int = -COLD  # batches since everything was warm
 
     def seen(self, done: BatchDone) -> None:
         """Take note of a batch."""
-        self.batches.append(done)
+        self.batches = (*self.batches, done)[-RECENT:]
         self.warm += 1
 
     def now(self) -> float:
@@ -123,11 +131,12 @@ class OnSpark:
 
     def problem(self) -> Problem:
         question = Question(self.window_s, "average", (self.topology.name,), prefixed=False)
-        newest = min(RECENT, max(1, self.warm)) if self.batches else RECENT  # one file a batch
+        batches = self.batches  # more may come while this is at work
+        newest = min(RECENT, max(1, self.warm)) if batches else RECENT  # one file a batch
         observed = observe_folder(self.spark, self.telemetry, question, newest=newest)
         running = self.plan.current()
-        problem = problem_of(self.topology, self.nodes(), observed.sections, running)
-        under = [done for done in self.batches if running is not None and done.plan == running.name and done.failure is None]
+        problem = problem_of(self.topology, self.nodes(), observed.sections, running, emitted_per_s(batches[-newest:]))
+        under = [done for done in batches if running is not None and done.plan == running.name and done.failure is None]
         return with_batch_times(problem, under[-newest:], self.window_s)
 
     def history(self) -> Sequence[Entry]:
@@ -145,15 +154,44 @@ class OnSpark:
         return True
 
 
-def after_batches(world: OnSpark, settings: Settings, say: Callable[[Entry], None]) -> Callable[[BatchDone], None]:
-    """Decides once an interval has passed, between two batches, so that a new plan holds from the next one on."""
+Work = Callable[[], None]
+
+
+def at_once(work: Work) -> bool:
+    """Do it while the caller waits."""
+    work()
+    return True
+
+
+@contextmanager
+def aside() -> Generator[Callable[[Work], bool]]:
+    """Do things one at a time while the caller goes on; False says that one is still being done. A failure is raised at the next, or at the end."""
+    last: list[Future[None]] = []
+    with ThreadPoolExecutor(1) as thread:
+
+        def start(work: Work) -> bool:
+            if last and not last[0].done():
+                return False
+            while last:
+                last.pop().result()
+            last.append(thread.submit(work))
+            return True
+
+        yield start
+        while last:
+            last.pop().result()
+
+
+def after_batches(
+    world: OnSpark, settings: Settings, say: Callable[[Entry], None], do: Callable[[Work], bool] = at_once
+) -> Callable[[BatchDone], None]:
+    """Decides once an interval has passed and a batch is over: a new plan holds from the next batch on, or if decided `aside`, from the one after."""
     due = world.now() + settings.interval_s
 
     def listen(done: BatchDone) -> None:
         nonlocal due
         world.seen(done)
-        if world.now() >= due:
-            say(step(world, settings))
+        if world.now() >= due and do(lambda: say(step(world, settings))):
             due = world.now() + settings.interval_s
 
     return listen

@@ -38,6 +38,15 @@ def measured(batches: Sequence[BatchDone], placement: Placement) -> Batch:
     )
 
 
+def emitted_per_s(batches: Sequence[BatchDone]) -> dict[str, float]:
+    """Tuples/s of every component: what batches held, over the time from the start of the one before them to the start of the last."""
+    emitted: dict[str, int] = {}
+    for report in (report for done in batches[1:] for report in done.reports):
+        emitted[report.component] = emitted.get(report.component, 0) + report.tuples_out
+    start_s = [done.ended - done.seconds for done in batches]
+    return {component: tuples / (start_s[-1] - start_s[0]) for component, tuples in emitted.items() if start_s[-1] > start_s[0]}
+
+
 def with_batch_times(problem: Problem, batches: Sequence[BatchDone], window_s: float) -> Problem:
     """The problem, told how much one batch holds, and how long the engine takes beside the work: what is left of the running plan's batches."""
     spouts = {name for name, spout in zip(problem.components, problem.spout.tolist(), strict=True) if spout}

@@ -23,6 +23,7 @@ from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.place.refusal import refusal
 from headrace.place.topologies import used
 from headrace.place.workers import workers_inside
+from headrace.solve.brim import brimful_counts
 from headrace.solve.classes import Classes, classes_of
 from headrace.solve.fit import slots_taken
 from headrace.solve.instance import Instance
@@ -34,6 +35,7 @@ Objective = Literal["traffic", "rate", "batch", "nodes", "balance"]
 MOST_CHOICES = 2_000_000  # busy nodes x nodes in the matching of groups to nodes
 PACKINGS, PACKING_STEPS = 8, 20_000  # rates tried by packing, and steps of search for each
 FIRST_STEP, LEAST_STEP = 0.001, 1e-4  # how much higher the first rate is, and what is not worth a try
+JUST_ABOVE = 1e-6  # relative
 
 
 def headrace(
@@ -143,7 +145,8 @@ def packed_for_more(problem: Problem, classes: Classes, x: Ints, seed: int, dead
     if not 0 < low < np.inf or not np.isfinite(room).all() or grows <= 0:
         return x
     high = (float(np.maximum(room, 0.0).sum()) - fixed) / grows
-    step = FIRST_STEP
+    x = filled_to_the_brim(problem, classes, costs, x, deadline)
+    low, step = sustained(problem, classes, x), FIRST_STEP
     for attempt in range(PACKINGS):
         rate = min(low * (1 + step), (low + high) / 2)
         if rate <= low * (1 + LEAST_STEP) or (deadline is not None and deadline()):
@@ -155,6 +158,18 @@ def packed_for_more(problem: Problem, classes: Classes, x: Ints, seed: int, dead
             x, low, step = found.x, reached, 2 * step
         else:
             high, step = rate, step / 2
+    return x
+
+
+def filled_to_the_brim(problem: Problem, classes: Classes, costs: Costs, x: Ints, deadline: Callable[[], bool] | None) -> Ints:
+    """A plan for a higher rate, and from there for a still higher one, as long as the ways to waste so little are few enough to look through."""
+    low = sustained(problem, classes, x)
+    while deadline is None or not deadline():
+        found = brimful_counts(at_rate(classes, costs, low * (1 + JUST_ABOVE)))
+        reached = 0.0 if found is None else sustained(problem, classes, found)
+        if found is None or reached <= low:
+            break
+        x, low = found, reached
     return x
 
 

@@ -47,6 +47,7 @@ class BatchDone:
     misplaced: tuple[str, ...]  # tasks that did not run on the node of the plan
     reports: tuple[Report, ...] = field(repr=False, default=())
     failure: str | None = None  # the batch was put aside
+    ended: float = 0.0  # seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,7 @@ class Batches:
             misplaced=tuple(task_name(component, number + 1) for component, number in away),
             reports=tuple(reports),
             failure=None if failed is None else f"{failed.task}: {failed.failure}",
+            ended=time.time(),
         )
 
 
