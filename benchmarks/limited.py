@@ -6,7 +6,7 @@ time. headrace plans for the objective of the loop on Spark (`batch`), from what
 
 What can be gained depends on the layout. Words go from every task of `split` to every task of `count`, so a node with a part x of both sends and
 receives x (1 - x) of all bytes: 0.24 where 13 tasks are dealt over three nodes, 0.07 on a node with 12 of them. With 18 tasks a stage the large
-node takes 2/3 at most, which is 2/9 as before, and there is nothing to gain: that is measured too.
+node takes 2/3 at most, which is 2/9 as before, and there is little to gain: that is measured too.
 
 Besides the network a batch costs CPU (about 3 s of it for 400,000 words, some more where more is sent). Where other processes keep the machine
 busy, that part takes longer under either plan, and the ratio is smaller: run it on a quiet machine.
