@@ -153,6 +153,21 @@ def test_what_cannot_be_planned_is_a_decision_too(tmp_path: Path) -> None:
     assert entries(tmp_path) == [entry]
 
 
+def test_a_plan_that_is_refused_leaves_the_running_one_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Simulated(content(), tmp_path)
+
+    def refuses(self: Simulated, planned: Planned) -> None:
+        raise InvalidInput("node n2 has gone meanwhile")
+
+    monkeypatch.setattr(Simulated, "apply", refuses)
+    before = world.running[1]
+    entry = step(world, SETTINGS)
+    assert entry.reason == "nothing is moved: node n2 has gone meanwhile"
+    assert not entry.applied
+    assert world.running[1] is before
+    assert world.history() == [entry]
+
+
 def test_a_plan_is_needed() -> None:
     with pytest.raises(InvalidInput, match="the loop needs a running plan"):
         decide(problem_of(content()), [], 0.0, SETTINGS)

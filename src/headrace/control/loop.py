@@ -86,16 +86,12 @@ def step(world: World, settings: Settings) -> Entry:
     now_s = world.now()
     history = world.history()
     try:
-        problem = world.problem()
-        entry, planned = decide(problem, history, now_s, settings)
+        entry, planned = decide(world.problem(), history, now_s, settings)
+        if planned is not None and not settings.advise:
+            world.apply(planned)
+            entry = replace(entry, applied=True)
     except HeadraceError as error:
-        entry, planned = (
-            Entry(now_s, False, False, f"nothing is moved: {error.message}", plan=history[-1].plan if history else ""),
-            None,
-        )
-    if planned is not None and not settings.advise:
-        world.apply(planned)
-        entry = replace(entry, applied=True)
+        entry = Entry(now_s, False, False, f"nothing is moved: {error.message}", plan=history[-1].plan if history else "")
     world.keep(entry)
     return entry
 

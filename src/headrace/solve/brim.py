@@ -16,11 +16,13 @@ from headrace.solve.patterns import kept_by
 from headrace.solve.slots import slots_fit
 from headrace.solve.symmetry import Quotient, counts_of, quotient
 
-MOST_PATTERNS, MOST_VISITS = 2_000, 50_000  # what takes a fraction of a second
+MOST_TASKS, MOST_PATTERNS, MOST_VISITS = 500, 2_000, 50_000  # what takes a fraction of a second
 
 
 def brimful_counts(instance: Instance) -> Ints | None:
     """Counts [C, N] that keep much traffic inside nodes; None if there are none, or if too many patterns come into question."""
+    if instance.count.sum() > MOST_TASKS:
+        return None
     q = quotient(instance)
     if not (q.demand[:, :, CPU] == q.demand[0, :, CPU]).all():
         return None  # what a node wastes is not defined where a task takes more of one than of another
