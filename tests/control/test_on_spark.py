@@ -91,7 +91,7 @@ def test_what_was_measured_leads_to_a_better_plan_for_the_next_batch(
     # Without Spark all tasks run here: they are told to stand on one node.
     settings = Settings(tmp_path / "run", hosts={"large": where_am_i()[0]}, telemetry=tmp_path / "telemetry", listen=listen)
     rows = pa.table({"value": pa.array(np.arange(3000))})
-    rehearse(topology, [{"sentence": rows}] * 6, settings, plan)
+    rehearse(topology, [{"sentence": rows}] * 4, settings, plan)
     assert said[0].startswith("traffic between nodes falls from")
     assert plans[0] == "storm-even"
     assert plans[-1] == "plan-1"
