@@ -16,7 +16,7 @@ from headrace.solve.patterns import kept_by
 from headrace.solve.slots import slots_fit
 from headrace.solve.symmetry import Quotient, counts_of, quotient
 
-MOST_TASKS, MOST_PATTERNS, MOST_VISITS = 500, 2_000, 50_000  # what takes a fraction of a second
+MOST_TASKS, MOST_PATTERNS, MOST_VISITS = 500, 2_000, 15_000  # what takes a fraction of a second, and less where it is in vain
 
 
 def brimful_counts(instance: Instance) -> Ints | None:
