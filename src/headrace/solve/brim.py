@@ -7,16 +7,17 @@ them is small, however many ways there are to deal tasks out. It finds packings 
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import csr_array
 
 from headrace.model.problem import CPU
 from headrace.solve.instance import Floats, Instance, Ints
 from headrace.solve.integer_program import Budget, IntegerProgram, maximise
 from headrace.solve.patterns import kept_by
-from headrace.solve.slots import slots_fit
+from headrace.solve.slots import compiled, slots_fit
 from headrace.solve.symmetry import Quotient, counts_of, quotient
 
-MOST_TASKS, MOST_PATTERNS, MOST_VISITS = 500, 2_000, 15_000  # what takes a fraction of a second, and less where it is in vain
+MOST_TASKS, MOST_PATTERNS = 500, 2_000  # what takes a fraction of a second
+MOST_VISITS = 200_000  # milliseconds: little is lost where it is in vain
 
 
 def brimful_counts(instance: Instance) -> Ints | None:
@@ -30,24 +31,15 @@ def brimful_counts(instance: Instance) -> Ints | None:
     if spare < 0:
         return None
     found = [fills(q, j, spare) for j in range(len(q.nodes))]
-    if not all(found):
+    ways = [some for some in found if some is not None and len(some)]
+    if len(ways) < len(found):
         return None
-    patterns = np.array([y for some in found for y in some or ()], dtype=np.int64).reshape(-1, len(q.count))
-    node_class = np.repeat(np.arange(len(found)), [len(some or ()) for some in found])
+    patterns = np.concatenate(ways)
+    node_class = np.repeat(np.arange(len(ways)), [len(some) for some in ways])
     kept = kept_by(q, patterns)
-    rows, columns = np.nonzero(patterns.T)
-    program = IntegerProgram(
-        gain=kept,
-        matrix=coo_array(
-            (
-                np.concatenate([patterns[columns, rows], np.ones(len(patterns))]).astype(np.float64),
-                (np.concatenate([rows, len(q.count) + node_class]), np.concatenate([columns, np.arange(len(patterns))])),
-            ),
-            shape=(len(q.count) + len(q.nodes), len(patterns)),
-        ).tocsr(),
-        low=np.concatenate([q.count, q.nodes]).astype(np.float64),
-        high=np.concatenate([q.count, q.nodes]).astype(np.float64),
-    )
+    every = np.concatenate([q.count, q.nodes]).astype(np.float64)  # task is held, and every node filled, exactly once
+    of_class = node_class == np.arange(len(ways))[:, None]
+    program = IntegerProgram(kept, csr_array(np.vstack([patterns.T, of_class]).astype(np.float64)), every, every)
     solution = maximise(program, Budget(steps=1), unit=max(float(kept.max(initial=0.0)), 1.0)).solution
     if solution is None:
         return None
@@ -56,41 +48,56 @@ def brimful_counts(instance: Instance) -> Ints | None:
     )
 
 
-def fills(q: Quotient, j: int, spare: float) -> list[Ints] | None:
-    """What a node of class j may hold if it wastes no more than `spare` CPU; None if that is too much to look through.
+def fills(q: Quotient, j: int, spare: float) -> Ints | None:
+    """What a node of class j may hold if it wastes no more than `spare` CPU, [F, C]; None if that is too much to look through."""
+    order = np.argsort(-q.demand[j, :, CPU], kind="stable")
+    found = np.zeros((MOST_PATTERNS, len(order)), dtype=np.int64)
+    count = filled(q.most[j, order], q.demand[j, order], q.room[j], spare, found, MOST_VISITS)
+    if count < 0:
+        return None
+    patterns = np.zeros((count, len(order)), dtype=np.int64)
+    patterns[:, order] = found[:count]
+    if not q.slots_matter:
+        return patterns
+    work = np.zeros((3, int(q.count.sum()) + 1))
+    fit = [slots_fit(y, q.group, q.memory, q.heap, int(q.slots[j]), work) for y in patterns]
+    return patterns[np.array(fit, dtype=np.bool_)]
+
+
+@compiled
+def filled(most: Ints, demand: Floats, room: Floats, spare: float, found: Ints, visits: int) -> int:
+    """Write into `found` every pattern that fits and leaves no more than `spare` CPU; how many, or -1 if they or the visits are too many.
 
     Classes are taken from the largest to the smallest, and left as soon as the rest of them cannot fill the node any more.
     """
-    order = np.argsort(-q.demand[j, :, CPU], kind="stable")
-    most, demand = q.most[j, order].tolist(), q.demand[j, order]
-    load = demand[:, CPU]
-    rest = np.append(np.cumsum((most * load)[::-1])[::-1], 0.0)  # what all classes from one on can add
-    found: list[Ints] = []
-    pattern = np.zeros(len(order), dtype=np.int64)
-    work = np.zeros((3, int(q.count.sum()) + 1))
-    visits = 0
-
-    def extend(i: int, room: Floats) -> bool:
-        nonlocal visits
-        visits += 1
-        if visits > MOST_VISITS or len(found) > MOST_PATTERNS:
-            return False
-        if room[CPU] > spare + rest[i]:
-            return True  # too much of it would stay empty
-        if i == len(order):
-            y = np.zeros_like(pattern)
-            y[order] = pattern
-            if not q.slots_matter or slots_fit(y, q.group, q.memory, q.heap, int(q.slots[j]), work):
-                found.append(y)
-            return True
-        for k in range(most[i] + 1):
-            left = room - k * demand[i]
-            if (left < 0).any():
-                break
-            pattern[i] = k
-            if not extend(i + 1, left):
-                return False
-        pattern[i] = 0
-        return True
-
-    return found if extend(0, q.room[j].copy()) else None
+    classes, resources = demand.shape
+    rest = np.zeros(classes + 1)  # CPU that all classes from one on can add
+    for i in range(classes - 1, -1, -1):
+        rest[i] = rest[i + 1] + most[i] * demand[i, CPU]
+    left = np.zeros((classes + 1, resources))
+    left[0] = room
+    pattern = np.zeros(classes, np.int64)
+    pattern[0] = -1
+    count = 0
+    i = 0
+    while i >= 0:
+        visits -= 1
+        if visits < 0:
+            return -1
+        pattern[i] += 1
+        fits = pattern[i] <= most[i]
+        for k in range(resources):
+            left[i + 1, k] = left[i, k] - pattern[i] * demand[i, k]
+            fits = fits and left[i + 1, k] >= 0.0
+        if not fits:
+            i -= 1
+        elif left[i + 1, CPU] <= spare + rest[i + 1]:
+            if i + 1 < classes:
+                i += 1
+                pattern[i] = -1
+            elif count == len(found):
+                return -1
+            else:
+                found[count] = pattern
+                count += 1
+    return count
