@@ -1,6 +1,7 @@
 """The loop on a running fleet: nothing changes for long, then the rate doubles, a key gets hot, and a node is lost.
 
-A batch takes 30 points of CPU in all, and others leave 40 of every node: one large node holds everything, until the rate doubles.
+A batch takes 30 points of CPU in all, and others leave 40 of every node: one large node holds
+everything, until the rate doubles.
 """
 
 # pyright: reportUnknownParameterType=false
@@ -106,7 +107,12 @@ def count(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     """How often each word has come."""
     busy(COUNT_MS / 1000 * table.num_rows)
     came = table.group_by("word").aggregate([("word", "count")]).rename_columns(["word", "count"])
-    both = pa.concat_tables([state, came]).group_by("word").aggregate([("count", "sum")]).rename_columns(["word", "count"])
+    both = (
+        pa.concat_tables([state, came])
+        .group_by("word")
+        .aggregate([("count", "sum")])
+        .rename_columns(["word", "count"])
+    )
     return came, both
 
 
@@ -116,7 +122,13 @@ def topology(times: Times) -> Topology:
     found = Topology("changing").spout("sentence", numbers(LINES), Sentences(times.double), tasks=2)
     found = found.bolt("split", Split(times.hot), inputs={"sentence": "shuffle"}, tasks=4)
     state = Keyed(pa.schema([("word", pa.int64()), ("count", pa.int64())]), ("word",))
-    return found.bolt("count", count, inputs={"split": {"grouping": "fields", "fields": ["word"]}}, tasks=4, state=state)
+    return found.bolt(
+        "count",
+        count,
+        inputs={"split": {"grouping": "fields", "fields": ["word"]}},
+        tasks=4,
+        state=state,
+    )
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -131,10 +143,21 @@ def rows(quick: bool) -> Iterator[Row]:
             return
     settled, rest = entries[:SETTLING], entries[SETTLING:]
     yield from told("from storm-even's plan to a better one", settled)
-    calm = [entry for entry in rest if entry.at_s <= times.double]  # a decision's time is the number of batches before it
+    calm = [
+        entry for entry in rest if entry.at_s <= times.double
+    ]  # a decision's time is the number of batches before it
     moved = sum(entry.applied for entry in calm)
-    yield Row(f"{len(calm)} quiet intervals: plans changed", str(moved), "0", not moved and len(calm) >= quiet)
-    for what, since in (("the rate doubles", times.double), ("a key gets hot", times.hot), ("a node is lost", lost)):
+    yield Row(
+        f"{len(calm)} quiet intervals: plans changed",
+        str(moved),
+        "0",
+        not moved and len(calm) >= quiet,
+    )
+    for what, since in (
+        ("the rate doubles", times.double),
+        ("a key gets hot", times.hot),
+        ("a node is lost", lost),
+    ):
         yield from told(what, [entry for entry in rest if entry.at_s > since][:WITHIN])
 
 
@@ -142,23 +165,41 @@ def told(what: str, entries: Sequence[Entry]) -> Iterator[Row]:
     """Whether decisions have led to a better plan, and why."""
     first = next((i for i, entry in enumerate(entries) if entry.applied), None)
     value = "none" if first is None else f"after {first + 1}"
-    yield Row(f"{what}: decisions until a better plan is in force", value, f"<= {WITHIN}", first is not None)
+    yield Row(
+        f"{what}: decisions until a better plan is in force",
+        value,
+        f"<= {WITHIN}",
+        first is not None,
+    )
     yield Row(f"  {entries[-1 if first is None else first].reason}", "")
 
 
 def decisions(times: Times, folder: Path) -> tuple[list[Entry], float]:
     """Run the topology on a fleet; what the loop decides, and when the node was lost."""
     nodes = {
-        name: {"cpu": 100 * cores, "taken": {"cpu": 100 * cores - FREE}, "memory_mb": 1024, "slots": 2, "bandwidth_mbps": 25}
+        name: {
+            "cpu": 100 * cores,
+            "taken": {"cpu": 100 * cores - FREE},
+            "memory_mb": 1024,
+            "slots": 2,
+            "bandwidth_mbps": 25,
+        }
         for name, cores in CORES.items()
     }
     cluster = validated({"format": FORMAT, "cluster": {"nodes": nodes}}, {})
     running, described = topology(times), nodes_of(cluster)
-    first = placement_of(place(problem_of(running, described, {}, None), "storm-even"), "storm-even", described)
-    machines = [Machine(name, f"127.0.0.{i + 2}", cores, 1024) for i, (name, cores) in enumerate(CORES.items())]
+    first = placement_of(
+        place(problem_of(running, described, {}, None), "storm-even"), "storm-even", described
+    )
+    machines = [
+        Machine(name, f"127.0.0.{i + 2}", cores, 1024)
+        for i, (name, cores) in enumerate(CORES.items())
+    ]
     found: list[Entry] = []
     with local_fleet(machines, folder / "fleet") as fleet:
-        spark = session(app="headrace-benchmark", master=fleet.master, conf=SETTINGS | fleet.settings())
+        spark = session(
+            app="headrace-benchmark", master=fleet.master, conf=SETTINGS | fleet.settings()
+        )
         try:
             wait_for_hosts(spark, fleet.hosts.values())
             plan, clock, lost = PlanInForce(running, first), [0.0], list[float]()
@@ -168,14 +209,24 @@ def decisions(times: Times, folder: Path) -> tuple[list[Entry], float]:
                 return {name for name, host in fleet.hosts.items() if host in up}
 
             world = OnSpark(
-                spark, running, cluster, plan, folder / "telemetry", folder / "store", there, window_s=1, clock=lambda: clock[0]
+                spark,
+                running,
+                cluster,
+                plan,
+                folder / "telemetry",
+                folder / "store",
+                there,
+                window_s=1,
+                clock=lambda: clock[0],
             )
             loop = Loop(objective="traffic", interval_s=DECIDE_AFTER, dwell_s=DECIDE_AFTER)
             with aside() as do:
 
                 def say(entry: Entry) -> None:
                     found.append(entry)
-                    if clock[0] >= times.lost and not lost:  # after a decision, so that it is the next one that meets it
+                    if (
+                        clock[0] >= times.lost and not lost
+                    ):  # after a decision, so that it is the next one that meets it
                         now = plan.current()
                         assert now is not None
                         lost.append(clock[0])

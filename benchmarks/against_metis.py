@@ -1,20 +1,25 @@
 """headrace's search against METIS on operator graphs, side by side in one run.
 
-The problems are clusters full of streaming components. A component reads one or two earlier ones, mostly near ones; its tasks read all
-tasks of those (all-to-all: a pair's rate is the stream's divided by p * q); streams' rates are log-normal, a few carry most of the
-traffic; sizes of components and loads of tasks (5..50) differ; nodes have capacities 3:2:1 and together hold 1.2 times the load.
+The problems are clusters full of streaming components. A component reads one or two earlier ones,
+mostly near ones; its tasks read all tasks of those (all-to-all: a pair's rate is the stream's
+divided by p * q); streams' rates are log-normal, a few carry most of the traffic; sizes of
+components and loads of tasks (5..50) differ; nodes have capacities 3:2:1 and together hold 1.2
+times the load.
 
-How many tasks a component has decides what can be won. The target is for components of 10 tasks on average, 100 tasks to a node; the
-production cluster that `placing` measures has 2 tasks to a component. The other rows have larger components, which leave less to choose: of
-33 tasks, a quarter of a node, and of 250, larger than any node, where most traffic crosses whoever places. The bound says how much less
-there could be at all.
+How many tasks a component has decides what can be won. The target is for components of 10 tasks on
+average, 100 tasks to a node; the production cluster that `placing` measures has 2 tasks to a
+component. The other rows have larger components, which leave less to choose: of 33 tasks, a quarter
+of a node, and of 250, larger than any node, where most traffic crosses whoever places. The bound
+says how much less there could be at all.
 
-What METIS gets: the graph of tasks, weights as integers, a target weight per part; once for all nodes (targets by capacity) and once
-for the largest nodes that together hold 1.05 times the load. METIS keeps its targets only roughly, so both results get our own capacity
-repair and a local search: a descent on counts, 1,000 proposals per component and at least a million; five times as many gain about a
-hundredth. The better one counts. METIS's time is both runs with repair and local search; both runs alone are a row of their own.
-Building its graph is not counted. Where the graph would have more than 20 million pairs, tasks of one component are joined into
-super-tasks until it has not.
+What METIS gets: the graph of tasks, weights as integers, a target weight per part; once for all
+nodes (targets by capacity) and once for the largest nodes that together hold 1.05 times the load.
+METIS keeps its targets only roughly, so both results get our own capacity repair and a local
+search: a descent on counts, 1,000 proposals per component and at least a million; five times as
+many gain about a hundredth. The better one counts. METIS's time is both runs with repair and local
+search; both runs alone are a row of their own. Building its graph is not counted. Where the graph
+would have more than 20 million pairs, tasks of one component are joined into super-tasks until it
+has not.
 """
 
 from __future__ import annotations
@@ -54,7 +59,11 @@ class Case:
 
 
 SMALL = (Case(10_000, 100, 1_000, promised=True), Case(10_000, 100, 300), Case(10_000, 100, 40))
-LARGE = (Case(100_000, 1_000, 10_000, promised=True), Case(100_000, 1_000, 3_000), Case(100_000, 1_000, 400))
+LARGE = (
+    Case(100_000, 1_000, 10_000, promised=True),
+    Case(100_000, 1_000, 3_000),
+    Case(100_000, 1_000, 400),
+)
 
 
 def operator_graph(case: Case, seed: int) -> Instance:
@@ -65,8 +74,14 @@ def operator_graph(case: Case, seed: int) -> Instance:
     streams: dict[tuple[int, int], float] = {}
     for reader in range(1, case.components):
         for _ in range(1 + int(rng.random() < 0.5)):
-            writer = max(0, reader - int(rng.geometric(0.4))) if rng.random() < 0.9 else int(rng.integers(reader))
-            streams[writer, reader] = streams.get((writer, reader), 0.0) + 1000.0 * float(rng.lognormal(0.0, 1.0))
+            writer = (
+                max(0, reader - int(rng.geometric(0.4)))
+                if rng.random() < 0.9
+                else int(rng.integers(reader))
+            )
+            streams[writer, reader] = streams.get((writer, reader), 0.0) + 1000.0 * float(
+                rng.lognormal(0.0, 1.0)
+            )
     pairs = sorted(streams)
     a, b = np.array(pairs, np.int64).T
     load = rng.integers(5, 51, case.components).astype(np.float64)
@@ -131,7 +146,9 @@ def task_graph(instance: Instance) -> TaskGraph:
     owner = np.repeat(np.arange(len(vertices)), vertices)
     start: list[int] = [0, *np.cumsum(vertices).tolist()]
     # Tasks of a component are spread evenly over its vertices.
-    tasks = np.concatenate([np.diff(np.arange(v + 1) * c // v) for c, v in zip(instance.count, vertices, strict=True)])
+    tasks = np.concatenate(
+        [np.diff(np.arange(v + 1) * c // v) for c, v in zip(instance.count, vertices, strict=True)]
+    )
     sources: list[Ints] = []
     targets: list[Ints] = []
     weights: list[Floats] = []
@@ -143,7 +160,11 @@ def task_graph(instance: Instance) -> TaskGraph:
         sources += [one, two]
         targets += [two, one]
         weights += [weight, weight]
-    source, target, weight = np.concatenate(sources), np.concatenate(targets), np.concatenate(weights)
+    source, target, weight = (
+        np.concatenate(sources),
+        np.concatenate(targets),
+        np.concatenate(weights),
+    )
     order = np.argsort(source, kind="stable")
     first = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=len(owner)))])
     scaled = np.maximum(1, np.round(weight[order] * (1e9 / weight.sum()))).astype(np.int64)
@@ -156,7 +177,11 @@ def metis(instance: Instance, graph: TaskGraph, nodes: Ints) -> tuple[Ints, Cost
     load = np.round(instance.demand[0, graph.owner, 0] * graph.tasks).astype(np.int32)
     pairs = pymetis.CSRAdjacency(graph.first.astype(np.int32), graph.neighbour.astype(np.int32))
     weight = graph.weight.astype(np.int32)
-    partition, cost = timed(lambda: pymetis.part_graph(len(nodes), pairs, vweights=load, eweights=weight, tpwgts=share.tolist()))
+    partition, cost = timed(
+        lambda: pymetis.part_graph(
+            len(nodes), pairs, vweights=load, eweights=weight, tpwgts=share.tolist()
+        )
+    )
     x = np.zeros((len(instance.count), len(instance.slots)), np.int64)
     np.add.at(x, (graph.owner, nodes[np.array(partition.vertex_part)]), graph.tasks)
     return x, cost
@@ -189,7 +214,11 @@ def compare(case: Case, seed: int) -> Outcome:
     best, runs, their_cost = np.inf, Cost(0, 0), Cost(0, 0)
     for nodes in (np.arange(case.nodes), largest_nodes(instance)):
         x, cost = metis(instance, graph, nodes)
-        polished, more = timed(lambda x=x: polish(instance, x, steps=max(1_000_000, 1_000 * case.components), seed=seed))
+        polished, more = timed(
+            lambda x=x: polish(
+                instance, x, steps=max(1_000_000, 1_000 * case.components), seed=seed
+            )
+        )
         runs, their_cost = runs + cost, their_cost + cost + more
         if polished is not None:
             best = min(best, polished.crossing)
@@ -198,7 +227,15 @@ def compare(case: Case, seed: int) -> Outcome:
         raise SystemExit(f"no feasible plan for {case}, seed {seed}")
     total = instance.total_weight
     bound = crossing_bound(instance)[0] if case.components <= MOST_TO_BOUND else 0.0
-    return Outcome(found.crossing / total, best / total, bound / total, graph.joined, our_cost, runs, their_cost)
+    return Outcome(
+        found.crossing / total,
+        best / total,
+        bound / total,
+        graph.joined,
+        our_cost,
+        runs,
+        their_cost,
+    )
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -209,10 +246,15 @@ def rows(quick: bool) -> Iterator[Row]:
         outcomes = [compare(case, seed) for seed in range(seeds)]
         name = f"{case.tasks:,} tasks, {case.nodes:,} nodes, {case.components:,} components"
         ratio = statistics.median(o.ours / o.theirs for o in outcomes)
-        ours, theirs = (statistics.median(values) for values in zip(*((o.ours, o.theirs) for o in outcomes), strict=True))
+        ours, theirs = (
+            statistics.median(values)
+            for values in zip(*((o.ours, o.theirs) for o in outcomes), strict=True)
+        )
         promise = (f"<= {TARGET:.2f}", ratio <= TARGET) if case.promised else ("", None)
         yield Row(f"headrace's traffic / METIS's: {name}", f"{ratio:.3f}", *promise)
-        yield Row("  part of all traffic that crosses, headrace and METIS", f"{ours:.3f}, {theirs:.3f}")
+        yield Row(
+            "  part of all traffic that crosses, headrace and METIS", f"{ours:.3f}, {theirs:.3f}"
+        )
         least = statistics.median(o.bound / o.theirs for o in outcomes)
         if least > 0:
             yield Row("  a bound that no plan can be below / METIS's", f"{least:.3f}")
@@ -224,11 +266,18 @@ def rows(quick: bool) -> Iterator[Row]:
 def times(outcomes: list[Outcome], promised: bool) -> Iterator[Row]:
     """What both took: processor seconds decide, since they depend least on what else runs."""
     ours, runs, theirs = (
-        (statistics.median(cost.cpu_s for cost in costs), statistics.median(cost.wall_s for cost in costs))
+        (
+            statistics.median(cost.cpu_s for cost in costs),
+            statistics.median(cost.wall_s for cost in costs),
+        )
         for costs in zip(*((o.our_cost, o.runs, o.their_cost) for o in outcomes), strict=True)
     )
     ratio = statistics.median(o.our_cost.cpu_s / o.their_cost.cpu_s for o in outcomes)
-    yield Row("  its processor time / METIS's", f"{ratio:.2f}", *(("< 1", ratio < 1) if promised else ("", None)))
+    yield Row(
+        "  its processor time / METIS's",
+        f"{ratio:.2f}",
+        *(("< 1", ratio < 1) if promised else ("", None)),
+    )
     yield Row("    headrace, processor and wall", f"{ours[0]:.2f} s, {ours[1]:.2f} s")
     yield Row("    METIS with repair and local search", f"{theirs[0]:.2f} s, {theirs[1]:.2f} s")
     yield Row("    METIS's two runs alone", f"{runs[0]:.2f} s, {runs[1]:.2f} s")

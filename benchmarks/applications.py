@@ -1,8 +1,10 @@
 """Every application under fire: two executors and the driver killed with kill -9, and three new plans on the way. After every batch the output must
 equal the batch computation of the same input.
 
-What really happened is counted from what it left behind: executors from the folders that workers made for them and for their replacements, the driver from
-its exit status, plans from the nodes on which the tasks of each batch say that they ran. A run in which less happened does not count as shown.
+What really happened is counted from what it left behind: executors from the folders that workers
+made for them and for their replacements, the driver from its exit status, plans from the nodes on
+which the tasks of each batch say that they ran. A run in which less happened does not count as
+shown.
 """
 
 from __future__ import annotations
@@ -107,15 +109,23 @@ class Fire:
         with driver(self.command(), ends_within_s=ENDS_WITHIN_S) as first:
             if self.disturb(first, events[:-1]):
                 self.driver_killed.append((self.batches(), kill(first)))
-        with driver([*self.command(), "--batches", str(BATCHES_AFTER)], ends_within_s=ENDS_WITHIN_S) as second:
+        with driver(
+            [*self.command(), "--batches", str(BATCHES_AFTER)], ends_within_s=ENDS_WITHIN_S
+        ) as second:
             self.disturb(second, events[-1:])
             self.end = self.listen(second)
         faults = [*self.not_shown(), *self.wrong()]
         executors, drivers = (
-            " and ".join(str(batch) for batch, _ in killed) or "none" for killed in (self.killed, self.driver_killed)
+            " and ".join(str(batch) for batch, _ in killed) or "none"
+            for killed in (self.killed, self.driver_killed)
         )
         what = f"{self.case.name}, {self.batches()} batches: executors killed in {executors}, driver in {drivers}, {len(self.plans) - 1} new plans"
-        return Row(f"{what}; {time.monotonic() - began:.0f} s", "; ".join(faults) or "exact", "exact", not faults)
+        return Row(
+            f"{what}; {time.monotonic() - began:.0f} s",
+            "; ".join(faults) or "exact",
+            "exact",
+            not faults,
+        )
 
     def command(self) -> list[str]:
         """The arguments of `headrace run`."""
@@ -127,7 +137,11 @@ class Fire:
         folders |= {"--checkpoint": self.folder / "run", "--telemetry": self.folder / "telemetry"}
         options = {**self.options, "out": self.folder / "out"}
         told = [word for key, value in folders.items() for word in (key, str(value))]
-        return [self.case.app, *told, *(word for key, value in options.items() for word in ("--option", f"{key}={value}"))]
+        return [
+            self.case.app,
+            *told,
+            *(word for key, value in options.items() for word in ("--option", f"{key}={value}")),
+        ]
 
     def disturb(self, process: subprocess.Popen[str], events: Sequence[Event]) -> bool:
         """Have the events happen, each in another batch; gives whether all of them did."""
@@ -137,7 +151,9 @@ class Fire:
             self.last_words = line.strip()
             if not line.startswith("batch ") or number(line) <= since or "misplaced" in line:
                 continue  # every plan is to rule a whole batch, and an executor is to be back before the next event
-            time.sleep(self.rng.random() * min(seconds(line), LONGEST_WAIT_S))  # into the batch that runs now
+            time.sleep(
+                self.rng.random() * min(seconds(line), LONGEST_WAIT_S)
+            )  # into the batch that runs now
             if not waiting:
                 return True
             since = self.batches()
@@ -156,8 +172,14 @@ class Fire:
         while found in self.plans:
             found = dealt(self.topology, self.rng)
         self.plans.append(found)
-        counts = {name: sum(task.rpartition(".")[0] == name for task in found) for name in self.topology.components}
-        plan = {"assignment": {task: {"node": node} for task, node in found.items()}, "tasks": counts}
+        counts = {
+            name: sum(task.rpartition(".")[0] == name for task in found)
+            for name in self.topology.components
+        }
+        plan = {
+            "assignment": {task: {"node": node} for task, node in found.items()},
+            "tasks": counts,
+        }
         draft = self.folder / "plan.draft"
         draft.write_text(json.dumps({"format": "headrace/1", "plan": plan}))
         draft.replace(self.folder / "plan.json")
@@ -165,14 +187,19 @@ class Fire:
     def kill_executor(self) -> None:
         """Kill one of the executors, whichever the seed says."""
         alive = executors(self.ground / "fleet")
-        newest = max(executor.application for executor in alive)  # those of a killed driver take a moment to end
+        newest = max(
+            executor.application for executor in alive
+        )  # those of a killed driver take a moment to end
         chosen = self.rng.choice([executor for executor in alive if executor.application == newest])
         self.killed.append((self.batches(), chosen))
         os.kill(chosen.pid, signal.SIGKILL)
 
     def batches(self) -> int:
         """How many are committed, which is the number of the one that runs."""
-        return max((int(file.stem) + 1 for file in (self.folder / "run" / "commits").glob("*.json")), default=0)
+        return max(
+            (int(file.stem) + 1 for file in (self.folder / "run" / "commits").glob("*.json")),
+            default=0,
+        )
 
     def ruled(self) -> list[int]:
         """The plans under which batches ran wholly: their tasks, each on its node."""
@@ -186,7 +213,9 @@ class Fire:
     def not_shown(self) -> Iterator[str]:
         """What should have happened and did not."""
         applications = {executor.application for _, executor in self.killed}
-        replaced = sum(started(self.ground / "fleet", application) - len(NODES) for application in applications)
+        replaced = sum(
+            started(self.ground / "fleet", application) - len(NODES) for application in applications
+        )
         lost = min(replaced, len({batch for batch, _ in self.killed}))
         if lost < EXECUTORS:
             yield f"only {lost} executors lost"
@@ -200,7 +229,9 @@ class Fire:
     def wrong(self) -> Iterator[str]:
         """The first batch after which the output differs from the batch computation."""
         out = self.folder / "out"
-        if beyond := [f for f in out.rglob("batch=*") if int(f.name.removeprefix("batch=")) >= self.batches()]:
+        if beyond := [
+            f for f in out.rglob("batch=*") if int(f.name.removeprefix("batch=")) >= self.batches()
+        ]:
             yield f"WRONG: {beyond[0].name} was not committed"
         for batches in range(1, self.batches() + 1):
             found = self.app.result(str(out), batches, **self.case.shape)
@@ -211,7 +242,11 @@ class Fire:
 
 def dealt(topology: Topology, rng: random.Random) -> dict[str, str]:
     """Some tasks of every component, dealt over the nodes in turn, which leaves no node with more tasks of a stage than it has cores."""
-    tasks = [task_name(name, number + 1) for name in topology.components for number in range(rng.randint(1, MOST_TASKS))]
+    tasks = [
+        task_name(name, number + 1)
+        for name in topology.components
+        for number in range(rng.randint(1, MOST_TASKS))
+    ]
     first = rng.randrange(len(NODES))
     return {task: NODES[(first + i) % len(NODES)] for i, task in enumerate(tasks)}
 

@@ -18,12 +18,25 @@ COMPONENTS, TASKS_EACH, NODES = 40, 25_000, 1_000
 
 def million_tasks(folder: Path) -> list[str]:
     """A topology of 1,000,000 tasks on 1,000 nodes and a compact plan for it, as files."""
-    components: dict[str, object] = {"c0": {"spout": True, "tasks": TASKS_EACH, "rate": 1e6, "cpu": 1, "memory_mb": 1}}
+    components: dict[str, object] = {
+        "c0": {"spout": True, "tasks": TASKS_EACH, "rate": 1e6, "cpu": 1, "memory_mb": 1}
+    }
     for i in range(1, COMPONENTS):
         inputs = {f"c{j}": "shuffle" for j in {i - 1, i // 2} if j < i}
-        components[f"c{i}"] = {"tasks": TASKS_EACH, "inputs": inputs, "selectivity": 0.5, "bytes": 10, "cpu": 1, "memory_mb": 1}
+        components[f"c{i}"] = {
+            "tasks": TASKS_EACH,
+            "inputs": inputs,
+            "selectivity": 0.5,
+            "bytes": 10,
+            "cpu": 1,
+            "memory_mb": 1,
+        }
     node = {"cpu": 1200, "memory_mb": 2048, "slots": 4, "bandwidth_mbps": 100000}
-    app = {"format": "headrace/1", "topology": {"components": components}, "cluster": {"nodes": {f"n{{1..{NODES}}}": node}}}
+    app = {
+        "format": "headrace/1",
+        "topology": {"components": components},
+        "cluster": {"nodes": {f"n{{1..{NODES}}}": node}},
+    }
     each = TASKS_EACH // NODES
     runs = [[f"n{n + 1}", 0, n * each + 1, (n + 1) * each] for n in range(NODES)]
     plan = {"format": "headrace/1", "plan": {"placement": {name: runs for name in components}}}
@@ -53,12 +66,18 @@ def rows(quick: bool) -> Iterator[Row]:
         yield Row("  as a command: peak memory", *within(megabytes, 600, "MB"))
         yield Row("  as a command: seconds, libraries' start included", f"{seconds:.2f} s")
         if not PRODUCTION.exists():
-            yield Row("production cluster, 50 topologies", "SKIPPED: the file is not there", "<= 1 s", False)
+            yield Row(
+                "production cluster, 50 topologies",
+                "SKIPPED: the file is not there",
+                "<= 1 s",
+                False,
+            )
             return
         app, plan = str(folder / "production.json"), str(folder / "production-plan.json")
         command(["import", "production", str(PRODUCTION), "--out", app])
         command(["place", app, "--by", "storm-even", "--out", plan])
         seconds = median_seconds(lambda: load_and_judge([app, plan]), runs)
         yield Row(
-            "load, validate and judge the production cluster: 50 topologies, 1,414 tasks, 80 nodes", *within(seconds, 1, "s")
+            "load, validate and judge the production cluster: 50 topologies, 1,414 tasks, 80 nodes",
+            *within(seconds, 1, "s"),
         )

@@ -22,15 +22,17 @@ def microbenchmark(layout: str, tasks: int, cluster: str | tuple[int, ...]) -> I
     for a, b in joined:
         linked[a, b] = linked[b, a] = True
     weight = np.triu(linked[np.ix_(owner, owner)], 1).astype(np.float64)
-    capacity = np.array(CLUSTERS[cluster] if isinstance(cluster, str) else cluster, dtype=np.float64)
+    capacity = np.array(
+        CLUSTERS[cluster] if isinstance(cluster, str) else cluster, dtype=np.float64
+    )
     return _one_class_per_task(weight, np.ones(tasks), capacity)
 
 
 def unsymmetric(seed: int, shape: str, *, tasks: int = 50, nodes: int = 8) -> Instance:
     """Unequal loads, rates and nodes: loads 5..50, capacities 3:2:1 with a quarter to spare.
 
-    `shape` is sparse (a random graph of average degree 4) or operators (components in a DAG, all task pairs of
-    adjacent components joined).
+    `shape` is sparse (a random graph of average degree 4) or operators (components in a DAG, all
+    task pairs of adjacent components joined).
     """
     rng = np.random.default_rng([seed, {"sparse": 0, "operators": 1}[shape]])
     load = rng.uniform(5.0, 50.0, tasks)
@@ -71,7 +73,12 @@ def _operators(rng: np.random.Generator, tasks: int) -> Floats:
     owner = np.repeat(np.arange(tasks), rng.integers(1, 9, tasks))[:tasks]
     components = int(owner[-1]) + 1
     joined = [(a, a + 1) for a in range(components - 1)]
-    joined += [(a, b) for a in range(components) for b in range(a + 2, components) if rng.random() < 1.0 / components]
+    joined += [
+        (a, b)
+        for a in range(components)
+        for b in range(a + 2, components)
+        if rng.random() < 1.0 / components
+    ]
     weight = np.zeros((tasks, tasks))
     for a, b in joined:
         block = np.ix_(owner == a, owner == b)

@@ -70,7 +70,9 @@ def executors(folder: Path) -> list[Executor]:
         try:
             if EXECUTOR in (process / "cmdline").read_bytes():
                 work, node, application, number = (process / "cwd").readlink().parts[-4:]
-                if (process / "cwd").readlink() == (folder / work / node / application / number).resolve():
+                if (process / "cwd").readlink() == (
+                    folder / work / node / application / number
+                ).resolve():
                     found.append(Executor(node, application, int(number), int(process.name)))
         except (OSError, ValueError):  # it has ended meanwhile, or is not ours to look at
             continue

@@ -19,7 +19,10 @@ PROBLEMS, RUNS = 4000, 5
 def rows(quick: bool) -> Iterator[Row]:
     """Measure."""
     count, runs = (400, 1) if quick else (PROBLEMS, RUNS)
-    jobs = [Job(case("random", f"seed {seed}", random_sections(seed % 100)), "rstorm", seed) for seed in range(count)]
+    jobs = [
+        Job(case("random", f"seed {seed}", random_sections(seed % 100)), "rstorm", seed)
+        for seed in range(count)
+    ]
     spark = session(app="headrace-benchmark", master="local[2]")
     try:
         seconds: dict[int, list[float]] = {1: [], 2: []}
@@ -30,7 +33,9 @@ def rows(quick: bool) -> Iterator[Row]:
                 outcomes = fan_out(spark, done, jobs, partitions=None if cores == 2 else 1)
                 times += [time.perf_counter() - start] if run else []
                 if any(outcome.result is None for outcome in outcomes):
-                    raise RuntimeError(next(str(outcome.error) for outcome in outcomes if outcome.result is None))
+                    raise RuntimeError(
+                        next(str(outcome.error) for outcome in outcomes if outcome.result is None)
+                    )
     finally:
         spark.stop()
     one, two = statistics.median(seconds[1]), statistics.median(seconds[2])

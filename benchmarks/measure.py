@@ -42,11 +42,15 @@ def command(arguments: Sequence[str]) -> tuple[float, float]:
     """Seconds and peak megabytes of a headrace command in a process of its own."""
     start = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "headrace.cli", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "headrace.cli", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     _, status, used = os.wait4(process.pid, 0)
     if status:
-        raise RuntimeError(f"headrace {' '.join(arguments)} ended with status {os.waitstatus_to_exitcode(status)}")
+        raise RuntimeError(
+            f"headrace {' '.join(arguments)} ended with status {os.waitstatus_to_exitcode(status)}"
+        )
     return time.perf_counter() - start, used.ru_maxrss / 1024
 
 

@@ -22,7 +22,9 @@ from headrace.move.ro_mod import ro_mod
 from headrace.move.safe_order import NoSafeOrder, safe_order
 from headrace.move.steps import Moves, Step, Volumes
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the plan pairs are those of the tests
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1])
+)  # the plan pairs are those of the tests
 
 from tests.move.plan_pairs import broken_rules, random_pair, replayed
 
@@ -53,7 +55,10 @@ def redistribution_holds(n: int, t: int, q: int, s: int) -> bool:
     before, after = element // t % n, element // s % q
     volume = np.bincount(before * q + after, minlength=n * q).reshape(n, q)
     parts = segments(blocks)
-    exact = bool((np.repeat(parts.source, parts.size) == before).all() and (np.repeat(parts.target, parts.size) == after).all())
+    exact = bool(
+        (np.repeat(parts.source, parts.size) == before).all()
+        and (np.repeat(parts.target, parts.size) == after).all()
+    )
     by_class, by_superclass = mod(blocks), ro_mod(blocks)
     received = [_received(step, q) for step in by_superclass.steps]
     whole = all(row == [s] * q for row in received) == (g == n * d and math.gcd(q, t // d) == 1)
@@ -106,8 +111,13 @@ def transfers(count: int) -> Iterator[Row]:
     for seed in range(count):
         work = random_volumes(seed)
         missed += not math.isclose(optimal(work).makespan, work.bound, rel_tol=1e-9)
-    yield Row(f"optimal on {count} volume matrices: bound not reached", f"{missed}", "0", missed == 0)
-    for name, n, density, limit_s in (("256 nodes, dense", 256, 1.0, 1.0), ("1,000 nodes, 5 % dense", 1000, 0.05, 5.0)):
+    yield Row(
+        f"optimal on {count} volume matrices: bound not reached", f"{missed}", "0", missed == 0
+    )
+    for name, n, density, limit_s in (
+        ("256 nodes, dense", 256, 1.0, 1.0),
+        ("1,000 nodes, 5 % dense", 1000, 0.05, 5.0),
+    ):
         rng = np.random.default_rng(1)
         work = volumes_of(rng.random((n, n)) * (rng.random((n, n)) < density), np.full(n, 1000.0))
         seconds = median_seconds(lambda work=work: optimal(work), 3)
@@ -126,7 +136,9 @@ def relabelling(count: int) -> Iterator[Row]:
         before, after = moved(problem, old, new), moved(problem, old, found.plan)
         more += after[0] > before[0]
         saved.append(1 - after[0] / before[0])
-        renamed = Assignment(np.random.default_rng(seed).permutation(len(problem.nodes))[old.node], old.worker)
+        renamed = Assignment(
+            np.random.default_rng(seed).permutation(len(problem.nodes))[old.node], old.worker
+        )
         left += moved(problem, old, relabel(problem, old, renamed).plan)[1] > 0
     yield Row(f"relabel on {count} plan pairs: moves more than before", f"{more}", "0", more == 0)
     yield Row("  plans that differ only by node names and still move", f"{left}", "0", left == 0)
@@ -150,10 +162,17 @@ def orders(count: int) -> Iterator[Row]:
         finally:
             seconds.append(time.perf_counter() - start)
         ordered += order.complete
-        overloads += any(broken_rules(problem, state) for state in replayed(problem, old, order.moves))
+        overloads += any(
+            broken_rules(problem, state) for state in replayed(problem, old, order.moves)
+        )
         extra.append(order.mb / moved(problem, old, new)[0] - 1)
     least = math.ceil(0.95 * count)
-    yield Row(f"safe order of {count} plan pairs at 85 % load: ordered", f"{ordered}", f">= {least}", ordered >= least)
+    yield Row(
+        f"safe order of {count} plan pairs at 85 % load: ordered",
+        f"{ordered}",
+        f">= {least}",
+        ordered >= least,
+    )
     yield Row("  with an overloaded state on the way", f"{overloads}", "0", overloads == 0)
     yield Row("  refused, and of these proven", f"{refused}, {proven}")
     yield Row("  megabytes moved twice for parking, mean", f"{100 * np.mean(extra):.1f} %")

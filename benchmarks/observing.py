@@ -1,6 +1,7 @@
 """The telemetry pipeline: speed beside a bare scan, memory, accuracy of the fit, and ten kills.
 
-`python benchmarks/observing.py [fitting] [batch] [streaming] [killing] [--quick]` measures some of these alone.
+`python benchmarks/observing.py [fitting] [batch] [streaming] [killing] [--quick]` measures some of
+these alone.
 """
 
 # pyright: reportUnknownParameterType=false
@@ -43,9 +44,15 @@ CONF = {"spark.driver.memory": "2g"}
 
 PARTS: Mapping[str, Callable[[SparkSession, Path, bool], Iterator[Row]]] = {
     "fitting": lambda spark, folder, quick: fitting(spark, folder),
-    "batch": lambda spark, folder, quick: batch(spark, folder, 3_000_000 if quick else 100_000_000, 1 if quick else 3),
-    "streaming": lambda spark, folder, quick: streaming(spark, folder, 1_000_000 if quick else 5_000_000, 1 if quick else 3),
-    "killing": lambda spark, folder, quick: killing(spark, folder, 200_000 if quick else 2_000_000, 2 if quick else 10),
+    "batch": lambda spark, folder, quick: batch(
+        spark, folder, 3_000_000 if quick else 100_000_000, 1 if quick else 3
+    ),
+    "streaming": lambda spark, folder, quick: streaming(
+        spark, folder, 1_000_000 if quick else 5_000_000, 1 if quick else 3
+    ),
+    "killing": lambda spark, folder, quick: killing(
+        spark, folder, 200_000 if quick else 2_000_000, 2 if quick else 10
+    ),
 }
 
 
@@ -74,19 +81,37 @@ def batch(spark: SparkSession, folder: Path, count: int, runs: int) -> Iterator[
     texts = ("topology", "task", "component", "node", "machine_type")
     numbers = ("tuples_in", "tuples_out", "cpu_ms", "queue_length", "memory_mb")
     times = [F.sum(F.unix_micros(name) % 1000) for name in ("event_time", "arrival")]
-    bare = samples.agg(*(F.sum(n) for n in numbers), *(F.sum(F.octet_length(t)) for t in texts), *times)
+    bare = samples.agg(
+        *(F.sum(n) for n in numbers), *(F.sum(F.octet_length(t)) for t in texts), *times
+    )
     work: Mapping[str, Callable[[int], None]] = {
         "bare": lambda run: discard(bare),
         "windows": lambda run: discard(task_windows(events(samples, "tasks"))),
     }
     measured, used = in_turns(spark, work, runs)
     ours, speed = measured["windows"], count / measured["windows"]
-    yield Row(f"batch, {count:,} rows: Parquet to validated windows", f"{speed:,.0f} rows/s", ">= 1,000,000", speed >= 1e6)
-    yield Row("  as its CPU seconds would have it, on two cores of its own", f"{2 * count / used['windows']:,.0f} rows/s")
-    yield Row("  times the seconds of a bare scan of the same columns", *within(ours / measured["bare"], 2.5, "x"))
-    yield Row("  the same in CPU seconds, which a busy machine disturbs less", f"{used['windows'] / used['bare']:.3g} x")
+    yield Row(
+        f"batch, {count:,} rows: Parquet to validated windows",
+        f"{speed:,.0f} rows/s",
+        ">= 1,000,000",
+        speed >= 1e6,
+    )
+    yield Row(
+        "  as its CPU seconds would have it, on two cores of its own",
+        f"{2 * count / used['windows']:,.0f} rows/s",
+    )
+    yield Row(
+        "  times the seconds of a bare scan of the same columns",
+        *within(ours / measured["bare"], 2.5, "x"),
+    )
+    yield Row(
+        "  the same in CPU seconds, which a busy machine disturbs less",
+        f"{used['windows'] / used['bare']:.3g} x",
+    )
     yield Row("  peak memory of the driver and its JVM", *within(peak_gb(spark), 4, "GB"))
-    yield Row("  the same windows in DuckDB", duckdb_seconds(folder / "tasks"), f"ours {ours:.3g} s")
+    yield Row(
+        "  the same windows in DuckDB", duckdb_seconds(folder / "tasks"), f"ours {ours:.3g} s"
+    )
 
 
 def duckdb_seconds(folder: Path) -> str:
@@ -117,14 +142,24 @@ def streaming(spark: SparkSession, folder: Path, count: int, runs: int) -> Itera
 
     generate(folder / "tasks", count, duplicates=0.01, rows_per_file=100_000)
     size = sum(file.stat().st_size for file in (folder / "tasks").iterdir())
-    source.BYTES_PER_BATCH = min(source.BYTES_PER_BATCH, size // 2)  # more than one batch even of few rows
+    source.BYTES_PER_BATCH = min(
+        source.BYTES_PER_BATCH, size // 2
+    )  # more than one batch even of few rows
 
     def bare(sink: str, run: int) -> None:
-        reader = spark.readStream.schema(source.columns_of("tasks")).option("maxBytesPerTrigger", source.BYTES_PER_BATCH)
+        reader = spark.readStream.schema(source.columns_of("tasks")).option(
+            "maxBytesPerTrigger", source.BYTES_PER_BATCH
+        )
         samples = reader.parquet(str(folder / "tasks")).withWatermark("event_time", "60 seconds")
         once = samples.dropDuplicatesWithinWatermark(list(KEYS["tasks"]))
-        query = once.writeStream.format(sink).option("path", str(folder / f"kept-{run}")).trigger(availableNow=True)
-        query.option("checkpointLocation", str(folder / f"bare-{sink}-{run}")).start().awaitTermination()
+        query = (
+            once.writeStream.format(sink)
+            .option("path", str(folder / f"kept-{run}"))
+            .trigger(availableNow=True)
+        )
+        query.option(
+            "checkpointLocation", str(folder / f"bare-{sink}-{run}")
+        ).start().awaitTermination()
 
     work: Mapping[str, Callable[[int], object]] = {
         "bare": lambda run: bare("noop", run),
@@ -132,11 +167,24 @@ def streaming(spark: SparkSession, folder: Path, count: int, runs: int) -> Itera
         "ours": lambda run: take_in(spark, folder, folder / f"store-{run}"),
     }
     measured, used = in_turns(spark, work, runs)
-    yield Row(f"streaming, {count:,} rows into the store", f"{count / measured['ours']:,.0f} rows/s")
+    yield Row(
+        f"streaming, {count:,} rows into the store", f"{count / measured['ours']:,.0f} rows/s"
+    )
     speed = measured["bare"] / measured["ours"]
-    yield Row("  times the speed of dropDuplicatesWithinWatermark into nothing", f"{speed:.2f} x", ">= 0.8 x", speed >= 0.8)
-    yield Row("  the same in CPU seconds, which a busy machine disturbs less", f"{used['bare'] / used['ours']:.2f} x")
-    yield Row("  times the speed of the same into Parquet", f"{measured['keeping'] / measured['ours']:.2f} x")
+    yield Row(
+        "  times the speed of dropDuplicatesWithinWatermark into nothing",
+        f"{speed:.2f} x",
+        ">= 0.8 x",
+        speed >= 0.8,
+    )
+    yield Row(
+        "  the same in CPU seconds, which a busy machine disturbs less",
+        f"{used['bare'] / used['ours']:.2f} x",
+    )
+    yield Row(
+        "  times the speed of the same into Parquet",
+        f"{measured['keeping'] / measured['ours']:.2f} x",
+    )
 
 
 def in_turns(
@@ -154,7 +202,9 @@ def in_turns(
             seconds = timed(lambda doing=doing, run=run: doing(run))
             measured[what] += [seconds] if run else []
             used[what] += [cpu_seconds(spark) - before] if run else []
-    return {what: statistics.median(m) for what, m in measured.items()}, {what: statistics.median(u) for what, u in used.items()}
+    return {what: statistics.median(m) for what, m in measured.items()}, {
+        what: statistics.median(u) for what, u in used.items()
+    }
 
 
 def fitting(spark: SparkSession, folder: Path) -> Iterator[Row]:
@@ -165,7 +215,9 @@ def fitting(spark: SparkSession, folder: Path) -> Iterator[Row]:
 
     random, windows = np.random.default_rng(7), 5000
     truth = {
-        (f"c{c}", machine): (0.02 * 1.5**c * slower, 1 + c) for c in range(8) for machine, slower in (("i7", 1), ("i5", 1.8))
+        (f"c{c}", machine): (0.02 * 1.5**c * slower, 1 + c)
+        for c in range(8)
+        for machine, slower in (("i7", 1), ("i5", 1.8))
     }
     folder.mkdir()
     for i, ((component, machine), (cpu_ms, cpu_fixed)) in enumerate(truth.items()):
@@ -173,30 +225,44 @@ def fitting(spark: SparkSession, folder: Path) -> Iterator[Row]:
         points = (tuples / 60 * cpu_ms / 10 + cpu_fixed) * random.normal(1, 0.1, windows)
         points *= np.where(random.random(windows) < 0.01, 10, 1)
         times = (START + 60 * np.arange(windows)) * 1_000_000
-        given = {"task": f"{component}.1", "component": component, "machine_type": machine, "tuples_in": tuples}
-        pq.write_table(samples_of(times, {**given, "cpu_ms": np.maximum(points, 0) * 600}), folder / f"{i}.parquet")
+        given = {
+            "task": f"{component}.1",
+            "component": component,
+            "machine_type": machine,
+            "tuples_in": tuples,
+        }
+        pq.write_table(
+            samples_of(times, {**given, "cpu_ms": np.maximum(points, 0) * 600}),
+            folder / f"{i}.parquet",
+        )
     found = fits(load_points(task_windows(at_rest(spark, "tasks", sorted(folder.iterdir()))), 60))
     errors: dict[str, float] = {"slope": 0.0, "fixed": 0.0, "predicted": 0.0}
     for f in found:
         cpu_ms, cpu_fixed = truth[f.component, f.machine_type or ""]
         rates = np.linspace(1, 1000, 200)
         predicted = (rates * f.cpu_ms / 10 + f.cpu_fixed) / (rates * cpu_ms / 10 + cpu_fixed) - 1
-        worst = {"slope": f.cpu_ms / cpu_ms - 1, "fixed": f.cpu_fixed / cpu_fixed - 1, "predicted": np.abs(predicted).max()}
+        worst = {
+            "slope": f.cpu_ms / cpu_ms - 1,
+            "fixed": f.cpu_fixed / cpu_fixed - 1,
+            "predicted": np.abs(predicted).max(),
+        }
         errors = {what: max(error, abs(float(worst[what]))) for what, error in errors.items()}
-    yield Row(f"fit, {len(found)} components and types: largest error of cpu_ms", *within(100 * errors["slope"], 3, "%"))
+    yield Row(
+        f"fit, {len(found)} components and types: largest error of cpu_ms",
+        *within(100 * errors["slope"], 3, "%"),
+    )
     yield Row("  largest error of cpu_fixed", *within(100 * errors["fixed"], 3, "%"))
-    yield Row("  largest error of predicted CPU at any rate", *within(100 * errors["predicted"], 8, "%"))
+    yield Row(
+        "  largest error of predicted CPU at any rate", *within(100 * errors["predicted"], 8, "%")
+    )
 
 
 DRIVER = """
-import sys
-from pathlib import Path
-from headrace.observe import source
-from headrace.observe.follow import take_in
-from headrace.spark import session
-source.BYTES_PER_BATCH = 1  # every file is a batch of its own
-conf = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # a quick start, since there are many
-take_in(session(master="local[2]", conf=conf), Path(sys.argv[1]), Path(sys.argv[2]))
+import sys from pathlib import Path from headrace.observe import source from headrace.observe.follow
+import take_in from headrace.spark import session source.BYTES_PER_BATCH = 1  # every file is a
+batch of its own conf = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1
+-XX:+UseSerialGC"}  # a quick start, since there are many take_in(session(master="local[2]",
+conf=conf), Path(sys.argv[1]), Path(sys.argv[2]))
 """
 BATCHES = 40
 
@@ -218,15 +284,26 @@ def killing(spark: SparkSession, folder: Path, count: int, kills: int) -> Iterat
     reasons = kept.where("table = 'quarantine' and reason = 'cpu_ms is negative'").count()
     exact = tables == expected and once == expected["events"] and reasons == expected["quarantine"]
     shown = ", ".join(f"{n:,} {table}" for table, n in sorted(tables.items()))
-    yield Row(f"{count:,} rows, driver killed {kills} times: {shown}", "exact" if exact else "NOT exact", "exact", exact)
-    yield Row(f"  killed in batches {', '.join(map(str, hit))} of {BATCHES}", f"{len(segments(store, 'tasks'))} segments")
+    yield Row(
+        f"{count:,} rows, driver killed {kills} times: {shown}",
+        "exact" if exact else "NOT exact",
+        "exact",
+        exact,
+    )
+    yield Row(
+        f"  killed in batches {', '.join(map(str, hit))} of {BATCHES}",
+        f"{len(segments(store, 'tasks'))} segments",
+    )
 
 
 def kill(folder: Path, store: Path, moment: float) -> int:
     """Let a driver work until some batches and a part of the next one are done, and kill it there; the batch that it was in."""
 
     def begun() -> int:
-        return max((int(f.name) for f in store.glob("tasks/_checkpoint/offsets/*") if f.name.isdigit()), default=-1)
+        return max(
+            (int(f.name) for f in store.glob("tasks/_checkpoint/offsets/*") if f.name.isdigit()),
+            default=-1,
+        )
 
     def at_work() -> bool:  # it has made a segment, or made one again that was cut off
         return (store / "tasks").exists() and (store / "tasks").stat().st_mtime > started
@@ -237,11 +314,19 @@ def kill(folder: Path, store: Path, moment: float) -> int:
     try:
         while driver.poll() is None and not (at_work() and begun() >= batch):
             time.sleep(0.01)
-        commits = sorted(f.stat().st_mtime for f in store.glob("tasks/_checkpoint/commits/*") if f.stat().st_mtime > started)
-        typical_s = statistics.median(b - a for a, b in pairwise(commits)) if len(commits) > 1 else 1.0
+        commits = sorted(
+            f.stat().st_mtime
+            for f in store.glob("tasks/_checkpoint/commits/*")
+            if f.stat().st_mtime > started
+        )
+        typical_s = (
+            statistics.median(b - a for a, b in pairwise(commits)) if len(commits) > 1 else 1.0
+        )
         time.sleep(part * typical_s)
         if driver.poll() is not None:
-            raise RuntimeError(f"the driver ended by itself, with status {driver.returncode}, before it was killed")
+            raise RuntimeError(
+                f"the driver ended by itself, with status {driver.returncode}, before it was killed"
+            )
         return begun()
     finally:
         if driver.poll() is None:
@@ -283,7 +368,9 @@ def generate(
         times = (START + row // TASK_COUNT) * 1_000_000 + task
         kind = random.random(len(row))
         wrong, behind = kind < malformed, (kind >= malformed) & (kind < malformed + late)
-        given: dict[str, Any] = {name: column.take(pa.array(task)) for name, column in texts.items()}
+        given: dict[str, Any] = {
+            name: column.take(pa.array(task)) for name, column in texts.items()
+        }
         given |= {"tuples_in": tuples, "cpu_ms": np.where(wrong, -1.0, tuples * 0.05 + 2)}
         arrival = times + np.where(behind, 3_600_000_000, random.integers(0, 2_000_000, len(row)))
         good = np.flatnonzero(~wrong & ~behind)
@@ -301,8 +388,19 @@ def generate(
 
 def samples_of(times: Any, given: dict[str, Any], arrival: Any = None) -> pa.Table:
     """Task samples as a table of telemetry; what is not given is the same everywhere."""
-    default = {"topology": "words", "node": "n1", "tuples_out": 0, "queue_length": 0, "memory_mb": 64.0}
-    columns: dict[str, Any] = {"event_time": times, "arrival": times if arrival is None else arrival, **default, **given}
+    default = {
+        "topology": "words",
+        "node": "n1",
+        "tuples_out": 0,
+        "queue_length": 0,
+        "memory_mb": 64.0,
+    }
+    columns: dict[str, Any] = {
+        "event_time": times,
+        "arrival": times if arrival is None else arrival,
+        **default,
+        **given,
+    }
     arrays: list[Any] = []
     for field in TASKS:
         value = columns[field.name]

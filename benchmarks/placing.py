@@ -49,7 +49,10 @@ def deadline(seconds: float):
 def proofs(quick: bool) -> Iterator[Row]:
     """The 72 micro-benchmarks of Eskandari, section 6.2."""
     cases = [
-        (layout, tasks, cluster) for layout in ("linear", "diamond", "star") for tasks in range(10, 34, 2) for cluster in CLUSTERS
+        (layout, tasks, cluster)
+        for layout in ("linear", "diamond", "star")
+        for tasks in range(10, 34, 2)
+        for cluster in CLUSTERS
     ]
     least_crossing(microbenchmark(*cases[0]))  # warm-up
     start = time.perf_counter()
@@ -61,10 +64,13 @@ def proofs(quick: bool) -> Iterator[Row]:
     wrong = [case for case, value in QUOTED.items() if abs(proven[case].bound - value) > 1e-6]
     yield Row("  published optima matched, of 5", f"{5 - len(wrong)}", "5", not wrong)
     equal = sum(
-        (f := least_crossing_search(microbenchmark(*case))) is not None and f.crossing <= p.bound + 1e-6
+        (f := least_crossing_search(microbenchmark(*case))) is not None
+        and f.crossing <= p.bound + 1e-6
         for case, p in proven.items()
     )
-    yield Row("  of them reached by headrace's search", f"{equal} of 72", ">= 95 %", equal >= 0.95 * 72)
+    yield Row(
+        "  of them reached by headrace's search", f"{equal} of 72", ">= 95 %", equal >= 0.95 * 72
+    )
 
 
 def unsymmetric_proofs(quick: bool) -> Iterator[Row]:
@@ -77,10 +83,14 @@ def unsymmetric_proofs(quick: bool) -> Iterator[Row]:
             instance = unsymmetric(seed, shape)
             start = time.perf_counter()
             found = least_crossing_search(instance)
-            proof = least_crossing(instance, start=None if found is None else found.x, deadline=deadline(60))
+            proof = least_crossing(
+                instance, start=None if found is None else found.x, deadline=deadline(60)
+            )
             times.append(time.perf_counter() - start)
             proven += proof.proven
-            reached += proof.proven and found is not None and found.crossing <= proof.bound * (1 + 1e-9)
+            reached += (
+                proof.proven and found is not None and found.crossing <= proof.bound * (1 + 1e-9)
+            )
     total = 2 * len(seeds)
     yield Row(
         f"50 unequal tasks on 8 unequal nodes, proven in 60 s, of {total}",
@@ -114,23 +124,44 @@ def against_the_others(quick: bool) -> Iterator[Row]:
                 continue
             ratio = _ratio(ours.inter_node_traffic, report.inter_node_traffic)
             if ratio > 1 + 1e-9:
-                print(f"headrace {ours.inter_node_traffic:g} above {other} {report.inter_node_traffic:g}: {name}")
+                print(
+                    f"headrace {ours.inter_node_traffic:g} above {other} {report.inter_node_traffic:g}: {name}"
+                )
             if other == "optimal" and report.stopped == "done":
                 proven += 1
                 equal += ratio <= 1 + 1e-9
             ratios[other].append(ratio)
     yield Row("problems in the suite; headrace feasible on", f"{problems}; {placed}")
-    yield Row("  feasible for another and not for headrace", "; ".join(missed) or "none", "none", not missed)
+    yield Row(
+        "  feasible for another and not for headrace",
+        "; ".join(missed) or "none",
+        "none",
+        not missed,
+    )
     for other in others:
         if other == "optimal":
             continue
         r = np.array(ratios[other])
         figure = f"mean {r.mean():.2f}, most {r.max():.2f}" if len(r) else "never feasible"
         left = f"{len(r)} feasible, {infeasible[other]} not, {refused[other]} refused"
-        yield Row(f"headrace's traffic / {other}'s ({left})", figure, "<= 1.00", bool(len(r) == 0 or r.max() <= 1 + 1e-9))
-    yield Row("optimal proven in 1 s; of them equalled by headrace", f"{proven}; {equal}", ">= 95 %", equal >= 0.95 * proven)
+        yield Row(
+            f"headrace's traffic / {other}'s ({left})",
+            figure,
+            "<= 1.00",
+            bool(len(r) == 0 or r.max() <= 1 + 1e-9),
+        )
+    yield Row(
+        "optimal proven in 1 s; of them equalled by headrace",
+        f"{proven}; {equal}",
+        ">= 95 %",
+        equal >= 0.95 * proven,
+    )
     own = inspect.getsource(sys.modules[headrace.__module__])
-    starts = [e.name for e in entries("place") if e.name != "headrace" and f"place.{e.name.replace('-', '_')} import" in own]
+    starts = [
+        e.name
+        for e in entries("place")
+        if e.name != "headrace" and f"place.{e.name.replace('-', '_')} import" in own
+    ]
     yield Row("  other schedulers whose plans headrace starts from", ", ".join(starts) or "none")
 
 
@@ -151,11 +182,16 @@ def _ratio(ours: float, theirs: float) -> float:
 def operator_instance(tasks: int, nodes: int, components: int = 40, seed: int = 0) -> Instance:
     """A layered topology with all-to-all streams on heterogeneous nodes with a fifth to spare."""
     rng = np.random.default_rng(seed)
-    count = np.maximum(1, np.round(rng.dirichlet(np.full(components, 3.0)) * tasks)).astype(np.int64)
+    count = np.maximum(1, np.round(rng.dirichlet(np.full(components, 3.0)) * tasks)).astype(
+        np.int64
+    )
     edges = [(int(rng.integers(max(0, b - 4), b)), b) for b in range(1, components)]
     edges += [
         (a, b)
-        for a, b in (sorted(rng.choice(components, 2, replace=False).tolist()) for _ in range(components // 3))
+        for a, b in (
+            sorted(rng.choice(components, 2, replace=False).tolist())
+            for _ in range(components // 3)
+        )
         if (a, b) not in edges
     ]
     rate = rng.uniform(1e3, 1e5, len(edges))
@@ -174,8 +210,12 @@ def at_scale(quick: bool) -> Iterator[Row]:
     """The search alone, on a loaded problem."""
     for tasks, limit in ((1_000_000, 2), (10_000_000, 30)):
         instance = operator_instance(tasks, 1_000)
-        seconds = median_seconds(lambda instance=instance: least_crossing_search(instance), 1 if quick else 5)
-        yield Row(f"headrace's search, {tasks:,} tasks on 1,000 nodes", *within(seconds, limit, "s"))
+        seconds = median_seconds(
+            lambda instance=instance: least_crossing_search(instance), 1 if quick else 5
+        )
+        yield Row(
+            f"headrace's search, {tasks:,} tasks on 1,000 nodes", *within(seconds, limit, "s")
+        )
 
 
 def clusters() -> Iterator[Row]:
@@ -187,14 +227,28 @@ def clusters() -> Iterator[Row]:
         seconds = median_seconds(lambda: headrace(problem))
         report, ras = judge(problem, headrace(problem)), place(problem, "storm-ras").report
         assert ras is not None
-        yield Row("production cluster, all 50 topologies placed by headrace", *within(seconds, 2, "s"))
-        yield Row("  nothing overloaded, none refused", "yes" if report.feasible else "no", "yes", report.feasible)
+        yield Row(
+            "production cluster, all 50 topologies placed by headrace", *within(seconds, 2, "s")
+        )
+        yield Row(
+            "  nothing overloaded, none refused",
+            "yes" if report.feasible else "no",
+            "yes",
+            report.feasible,
+        )
         ratio = report.inter_node_traffic / ras.inter_node_traffic
-        yield Row("  its traffic / storm-ras's (wished for: 0.85)", f"{ratio:.3f}", "<= 1.00", ratio <= 1)
+        yield Row(
+            "  its traffic / storm-ras's (wished for: 0.85)", f"{ratio:.3f}", "<= 1.00", ratio <= 1
+        )
         limit = bound(problem, "inter_node_traffic")
         yield Row("  its gap to the bound", f"{report.gap:.1%} ({limit.kind})")
     problem = large_cluster()
     seconds = median_seconds(lambda: headrace(problem), 3)
     report = judge(problem, headrace(problem))
     yield Row("11 topologies of 4,710 tasks on 1,000 nodes in 25 racks", *within(seconds, 5, "s"))
-    yield Row("  nothing overloaded, none refused", "yes" if report.feasible else "no", "yes", report.feasible)
+    yield Row(
+        "  nothing overloaded, none refused",
+        "yes" if report.feasible else "no",
+        "yes",
+        report.feasible,
+    )

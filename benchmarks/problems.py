@@ -20,8 +20,14 @@ from headrace.model.read import read, validated
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 PAIRS = {
-    "muhammad": (["word-count", "word-count-4-workers", "exclamation", "exclamation-5-workers"], ["cluster", "cluster-5-slots"]),
-    "eskandari": (["smart-home", "taxi-routes"], ["storm-2-high-2-low", "storm-2-high-4-low", "storm-8-high"]),
+    "muhammad": (
+        ["word-count", "word-count-4-workers", "exclamation", "exclamation-5-workers"],
+        ["cluster", "cluster-5-slots"],
+    ),
+    "eskandari": (
+        ["smart-home", "taxi-routes"],
+        ["storm-2-high-2-low", "storm-2-high-4-low", "storm-8-high"],
+    ),
     "nasiri": (["linear", "diamond", "star"], ["cluster-small", "cluster-medium"]),
 }  # folder -> topologies, clusters
 
@@ -53,10 +59,14 @@ def suite(quick: bool) -> Iterator[tuple[str, str, Problem]]:
 
 def production_problem() -> Problem:
     """The production cluster with its 50 topologies."""
-    return problem_of({key: value for key, value in production(PRODUCTION).items() if key != "format"})
+    return problem_of(
+        {key: value for key, value in production(PRODUCTION).items() if key != "format"}
+    )
 
 
-def large_cluster(topologies: int = 11, tasks: int = 4_710, racks: int = 25, nodes_per_rack: int = 40) -> Problem:
+def large_cluster(
+    topologies: int = 11, tasks: int = 4_710, racks: int = 25, nodes_per_rack: int = 40
+) -> Problem:
     """1,000 nodes in 25 racks with 11 topologies of 4,710 tasks each."""
     rng = np.random.default_rng(7)
     described: list[dict[str, Any]] = []
@@ -71,7 +81,11 @@ def large_cluster(topologies: int = 11, tasks: int = 4_710, racks: int = 25, nod
                 "memory_mb": int(rng.integers(32, 200)),
                 "bytes": 100,
             }
-            spec |= {"spout": True, "rate": 50_000} if i == 0 else {"inputs": {f"c{int(rng.integers(0, i))}": "shuffle"}}
+            spec |= (
+                {"spout": True, "rate": 50_000}
+                if i == 0
+                else {"inputs": {f"c{int(rng.integers(0, i))}": "shuffle"}}
+            )
             components[f"c{i}"] = spec
         described.append({"name": f"t{g}", "priority": g, "components": components})
     need = sum(c["tasks"] * c["cpu"] for t in described for c in t["components"].values())

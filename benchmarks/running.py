@@ -30,7 +30,9 @@ def dealt(topology: Topology, nodes: tuple[str, ...]) -> Placement:
     """Tasks dealt over the nodes in turn, as Storm's default does."""
     tasks = {name: component.tasks for name, component in topology.components.items()}
     every = [(name, number) for name, count in tasks.items() for number in range(count)]
-    return Placement("dealt", tasks, {task: (nodes[i % len(nodes)], 0) for i, task in enumerate(every)})
+    return Placement(
+        "dealt", tasks, {task: (nodes[i % len(nodes)], 0) for i, task in enumerate(every)}
+    )
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -56,18 +58,29 @@ def measured(fleet: Fleet, folder: Path, quick: bool) -> Iterator[Row]:
             nonlocal runs
             runs += 1
             seen: list[BatchDone] = []
-            options = {"sentences": sentences, "words": WORDS_PER_SENTENCE, "out": str(folder / f"out-{runs}")}
+            options = {
+                "sentences": sentences,
+                "words": WORDS_PER_SENTENCE,
+                "out": str(folder / f"out-{runs}"),
+            }
             topology = topology_of(app, options)
             plan = PlanInForce(topology, dealt(topology, tuple(fleet.hosts)) if placed else None)
             settings = Settings(folder / f"run-{runs}", batches=count, listen=seen.append)
             run(spark, topology, plan, replace(settings, hosts=fleet.hosts) if placed else settings)
-            if app.result(options["out"], count) != app.expected(count, sentences=sentences, words=WORDS_PER_SENTENCE):
+            if app.result(options["out"], count) != app.expected(
+                count, sentences=sentences, words=WORDS_PER_SENTENCE
+            ):
                 raise RuntimeError("the counts are wrong")
             return seen
 
         small = batches(10 if quick else 100, 100, placed=True)
         misplaced = sum(len(done.misplaced) for done in small)
-        yield Row(f"word count on three workers: misplaced tasks in {len(small)} batches", str(misplaced), "0", misplaced == 0)
+        yield Row(
+            f"word count on three workers: misplaced tasks in {len(small)} batches",
+            str(misplaced),
+            "0",
+            misplaced == 0,
+        )
         overhead = statistics.median(done.seconds for done in small[WARM_UP:])
         yield Row("  fixed cost of a batch, 10 tasks in three stages", f"{overhead:.2f} s")
 
@@ -78,9 +91,17 @@ def measured(fleet: Fleet, folder: Path, quick: bool) -> Iterator[Row]:
                 done = batches(WARM_UP + (2 if quick else 4), sentences, placed)
                 seconds[placed] += [d.seconds for d in done[WARM_UP:]]
         rate = {placed: words / statistics.median(times) for placed, times in seconds.items()}
-        yield Row("  1,000,000 words per batch, each a row through the shuffle", f"{rate[True] / 1e6:.2f} M words/s")
+        yield Row(
+            "  1,000,000 words per batch, each a row through the shuffle",
+            f"{rate[True] / 1e6:.2f} M words/s",
+        )
         ratio = rate[True] / rate[False]
-        yield Row("  the same, as a part of the same stages unplaced", f"{ratio:.2f}", ">= 0.7", ratio >= 0.7)
+        yield Row(
+            "  the same, as a part of the same stages unplaced",
+            f"{ratio:.2f}",
+            ">= 0.7",
+            ratio >= 0.7,
+        )
     finally:
         spark.sparkContext.setLogLevel("OFF")
         spark.stop()

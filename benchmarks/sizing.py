@@ -74,16 +74,28 @@ def published() -> Iterator[Row]:
         files = cao(name)
         best = optimal(files, budget=BUDGET)
         theirs = botm(files, budget=BUDGET)
-        yield Row(f"{name}: the optimum, proven", *within(median_seconds(lambda f=files: optimal(f, budget=BUDGET)), 0.2, "s"))
+        yield Row(
+            f"{name}: the optimum, proven",
+            *within(median_seconds(lambda f=files: optimal(f, budget=BUDGET)), 0.2, "s"),
+        )
         share = theirs.rate / best.rate
         yield Row(
-            f"  botm as a share of it ({theirs.rate:.4g} of {best.rate:.4g} tuples/s)", f"{share:.3f}", "<= 1", share <= 1 + 1e-9
+            f"  botm as a share of it ({theirs.rate:.4g} of {best.rate:.4g} tuples/s)",
+            f"{share:.3f}",
+            "<= 1",
+            share <= 1 + 1e-9,
         )
         for other in (vm_greedy, uniform):
-            yield Row(f"  {other.__name__} as a share of it", f"{other(files, budget=BUDGET).rate / best.rate:.3f}")
+            yield Row(
+                f"  {other.__name__} as a share of it",
+                f"{other(files, budget=BUDGET).rate / best.rate:.3f}",
+            )
         shared = provision(sharing(files), budget=BUDGET)
         yield Row(
-            "  headrace with shared machines, the same budget", f"{shared.rate / best.rate:.3f}", ">= 1", shared.rate >= best.rate
+            "  headrace with shared machines, the same budget",
+            f"{shared.rate / best.rate:.3f}",
+            ">= 1",
+            shared.rate >= best.rate,
         )
 
 
@@ -91,14 +103,24 @@ def random_pipelines(quick: bool) -> Iterator[Row]:
     """Random instances of section 5.1, one budget level after the other."""
     count = 3 if quick else 20
     for modules in (10, 20) if quick else (10, 20, 50):
-        shares: dict[str, list[float]] = {"botm": [], "vm-greedy": [], "uniform": [], "headrace": []}
+        shares: dict[str, list[float]] = {
+            "botm": [],
+            "vm-greedy": [],
+            "uniform": [],
+            "headrace": [],
+        }
         per_cost: list[float] = []
         for seed in range(count):
             content = cao_pipeline(modules, 2 * modules, seed=seed)
             budget = cao_budgets(content)[seed % 6]
             files = workload(content)
             best = optimal(files, budget=budget)
-            for name, algorithm in (("botm", botm), ("vm-greedy", vm_greedy), ("uniform", uniform), ("headrace", provision)):
+            for name, algorithm in (
+                ("botm", botm),
+                ("vm-greedy", vm_greedy),
+                ("uniform", uniform),
+                ("headrace", provision),
+            ):
                 shares[name].append(algorithm(files, budget=budget).rate / best.rate)
             cheap = provision(sharing(files), rate=best.rate)
             per_cost.append(cheap.rate / cheap.cost / (best.rate / best.cost))
@@ -108,19 +130,28 @@ def random_pipelines(quick: bool) -> Iterator[Row]:
             target = (">= 0.99", least >= 0.99) if name == "headrace" else ("", None)
             yield Row(what, f"{statistics.mean(values):.3f} ({least:.3f})", *target)
         what = f"  shared machines, {len(per_cost)} instances: rate per cost over that of the optimum, mean (least)"
-        yield Row(what, f"{statistics.mean(per_cost):.3f} ({min(per_cost):.3f})", ">= 1", min(per_cost) >= 1 - 1e-9)
+        yield Row(
+            what,
+            f"{statistics.mean(per_cost):.3f} ({min(per_cost):.3f})",
+            ">= 1",
+            min(per_cost) >= 1 - 1e-9,
+        )
     times: list[float] = []
     for seed in range(2 if quick else 6):
         content = cao_pipeline(100, 200, seed=seed)
         files, budget = workload(content), cao_budgets(content)[seed]
         times.append(timed(lambda f=files, b=budget: optimal(f, budget=b))[1])
-    yield Row(f"100 modules x 16 types, {len(times)} instances: the optimum, proven; longest", *within(max(times), 10, "s CPU"))
+    yield Row(
+        f"100 modules x 16 types, {len(times)} instances: the optimum, proven; longest",
+        *within(max(times), 10, "s CPU"),
+    )
 
 
 def nasiris_cases(quick: bool) -> Iterator[Row]:
     """Three layouts on three clusters, with three fixed costs: shares of the fluid bound.
 
-    Table 4's numbers of instances do not follow from the paper: its fixed cost, selectivities, graphs and spouts are not published.
+    Table 4's numbers of instances do not follow from the paper: its fixed cost, selectivities,
+    graphs and spouts are not published.
     """
     size(workload(nasiri_scenario("linear", "small")))  # warm-up
     for fixed, promised in ((0.0, 0.95), (0.5, None), (2.0, 0.90)):
@@ -133,14 +164,29 @@ def nasiris_cases(quick: bool) -> Iterator[Row]:
                 counted = ds2(at_rate(layout, extent, fixed, bound), utilisation=1.0, restart_s=0.0)
                 others = {
                     "nasiri": theirs.rate,
-                    "storm-even on its counts": thread_rate(theirs.problem, storm_even(theirs.problem)),
+                    "storm-even on its counts": thread_rate(
+                        theirs.problem, storm_even(theirs.problem)
+                    ),
                     "ds2 at the bound, placed by headrace": placed_rate(counted),
                 }
                 label = f"{layout}, {extent} cluster, fixed cost {fixed:g}"
                 shown = ", ".join(f"{name} {rate / bound:.3f}" for name, rate in others.items())
-                target = ("", None) if promised is None else (f">= {promised:g}", ours.rate >= promised * bound)
-                yield Row(f"{label}: headrace as a share of the bound", f"{ours.rate / bound:.3f}", *target)
-                yield Row(f"  {shown}", f"{ours.rate / theirs.rate:.3f}", "> 1 (nasiri)", ours.rate > theirs.rate)
+                target = (
+                    ("", None)
+                    if promised is None
+                    else (f">= {promised:g}", ours.rate >= promised * bound)
+                )
+                yield Row(
+                    f"{label}: headrace as a share of the bound",
+                    f"{ours.rate / bound:.3f}",
+                    *target,
+                )
+                yield Row(
+                    f"  {shown}",
+                    f"{ours.rate / theirs.rate:.3f}",
+                    "> 1 (nasiri)",
+                    ours.rate > theirs.rate,
+                )
                 yield Row("  headrace", *within(seconds, 5, "s CPU"))
 
 
@@ -184,7 +230,9 @@ def least_cost(quick: bool) -> Iterator[Row]:
     for case in range(6 if quick else 30):
         components = 10 + case
         content = random_topology(components, seed=case)
-        rate = (1, 10, 30, 60)[case % 4] * sum(spec.get("rate", 0.0) for spec in content["topology"]["components"].values())
+        rate = (1, 10, 30, 60)[case % 4] * sum(
+            spec.get("rate", 0.0) for spec in content["topology"]["components"].values()
+        )
         plan, seconds = timed(lambda c=content, r=rate: carried(workload(c), r))
         machines = len(plan.problem.nodes)
         gap = plan.gap or 0.0
@@ -192,14 +240,26 @@ def least_cost(quick: bool) -> Iterator[Row]:
         counts = machines >= 20
         large += counts
         met += counts and gap <= 0.05
-        lowered = f", rate lowered to {plan.rate / rate:.2f} of it" if plan.rate < rate * (1 - 1e-6) else ""
+        lowered = (
+            f", rate lowered to {plan.rate / rate:.2f} of it"
+            if plan.rate < rate * (1 - 1e-6)
+            else ""
+        )
         what = f"least cost, {components} components on {machines} machines ({plan.problem.task_count} tasks){lowered}"
         proven = ", proven" if gap < 1e-6 else ""
         yield Row(
-            what, f"gap {gap:.4f}{proven}, {seconds:.1f} s CPU", "<= 0.05" if counts else "", gap <= 0.05 if counts else None
+            what,
+            f"gap {gap:.4f}{proven}, {seconds:.1f} s CPU",
+            "<= 0.05" if counts else "",
+            gap <= 0.05 if counts else None,
         )
     yield Row("  mean gap, all cases", f"{statistics.mean(gaps):.4f}")
-    yield Row("  of the cases with 20 machines or more, within 5 %", f"{met} of {large}", "all", met == large)
+    yield Row(
+        "  of the cases with 20 machines or more, within 5 %",
+        f"{met} of {large}",
+        "all",
+        met == large,
+    )
 
 
 def carried(files: Workload, rate: float) -> Provisioned:

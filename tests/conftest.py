@@ -13,7 +13,8 @@ from headrace.spark import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The clock of a shared machine is no evidence, so no deadline. --hypothesis-profile=default looks for new examples.
+# The clock of a shared machine is no evidence, so no deadline. --hypothesis-profile=default looks
+# for new examples.
 hypothesis.settings.register_profile("headrace", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("headrace")
 

@@ -1,6 +1,7 @@
 """Random problems for tests: small, the same for the same seed, and between them using every part of the format.
 
-`document` draws the sections of a file, `problem_of` builds them through the real loader, `assignment` draws a plan.
+`document` draws the sections of a file, `problem_of` builds them through the real loader,
+`assignment` draws a plan.
 """
 
 from __future__ import annotations
@@ -28,15 +29,22 @@ def problem_of(content: Content) -> Problem:
     return build(validated({"format": FORMAT, **content}, {}))
 
 
-def document(random: Random, *, most_tasks: int = 12, most_nodes: int = 5, cycle: bool | None = None) -> Content:
+def document(
+    random: Random, *, most_tasks: int = 12, most_nodes: int = 5, cycle: bool | None = None
+) -> Content:
     """Sections of a random file: one or several topologies, or a bare task graph, on a cluster that may well be too small."""
     content: Content = {"cluster": _cluster(random, random.randint(1, most_nodes))}
     nodes = content["cluster"]["nodes"]
     if cycle is None and random.random() < 0.2:
-        return content | _bare_graph(random, list(nodes), random.randint(1, most_tasks)) | _judge_options(random)
+        return (
+            content
+            | _bare_graph(random, list(nodes), random.randint(1, most_tasks))
+            | _judge_options(random)
+        )
     several = random.random() < 0.3
     topologies = [
-        _topology(random, f"t{g}", list(nodes), most_tasks // (2 if several else 1), cycle) for g in range(2 if several else 1)
+        _topology(random, f"t{g}", list(nodes), most_tasks // (2 if several else 1), cycle)
+        for g in range(2 if several else 1)
     ]
     components = {
         (f"{topology['name']}/{name}" if several else name): spec
@@ -45,14 +53,20 @@ def document(random: Random, *, most_tasks: int = 12, most_nodes: int = 5, cycle
     }
     content |= {"topologies": topologies} if several else {"topology": topologies[0]}
     content |= _profile(random, list(components), sorted({node["type"] for node in nodes.values()}))
-    content |= _measured(random, components, loops=any(_has_loop(topology) for topology in topologies))
+    content |= _measured(
+        random, components, loops=any(_has_loop(topology) for topology in topologies)
+    )
     if random.random() < 0.5:
         priced = [machine for machine in ("slow", "fast") if random.random() < 0.8]
-        content["catalog"] = {machine: {"price": random.choice((0.5, 1, 2.25))} for machine in priced}
+        content["catalog"] = {
+            machine: {"price": random.choice((0.5, 1, 2.25))} for machine in priced
+        }
     return content | _judge_options(random)
 
 
-def roomy_document(random: Random, *, tasks: int = 9, nodes: int = 4, topologies: int = 1) -> Content:
+def roomy_document(
+    random: Random, *, tasks: int = 9, nodes: int = 4, topologies: int = 1
+) -> Content:
     """Acyclic topologies on a cluster where any one node could hold everything: no scheduler has a reason to refuse."""
     drawn = [_plain_topology(random, f"t{g}", tasks // topologies) for g in range(topologies)]
     machines = {
@@ -71,20 +85,27 @@ def roomy_document(random: Random, *, tasks: int = 9, nodes: int = 4, topologies
 
 def assignment(random: Random, problem: Problem, *, sound: bool = False) -> Assignment:
     """A random plan. A sound one keeps to free slots; of another one, slots may not exist, be taken or be shared by topologies."""
-    node, worker = np.empty(problem.task_count, dtype=np.int64), np.empty(problem.task_count, dtype=np.int64)
+    node, worker = (
+        np.empty(problem.task_count, dtype=np.int64),
+        np.empty(problem.task_count, dtype=np.int64),
+    )
     usable = random.sample(range(len(problem.nodes)), random.randint(1, len(problem.nodes)))
     sound = sound or random.random() < 0.5
     for task in range(problem.task_count):
         node[task] = random.choice(usable)
         free = np.flatnonzero(~problem.slot_taken[node[task]]).tolist()
         anything = list(range(int(problem.slots[node[task]]) + 1))
-        worker[task] = random.choice(free if free and (sound or random.random() < 0.7) else anything)
+        worker[task] = random.choice(
+            free if free and (sound or random.random() < 0.7) else anything
+        )
     if len(problem.topologies) == 1 or random.random() < 0.7:
         return Assignment(node, worker)
     refused = random.randrange(len(problem.topologies))
     gone = problem.topology[problem.component_of] == refused
     node[gone], worker[gone] = UNPLACED, UNPLACED
-    return Assignment(node, worker, {problem.topologies[refused]: Infeasible("does not fit", resource="cpu")})
+    return Assignment(
+        node, worker, {problem.topologies[refused]: Infeasible("does not fit", resource="cpu")}
+    )
 
 
 def _some(random: Random, likely: float, **values: Any) -> Content:
@@ -104,24 +125,42 @@ def _cluster(random: Random, count: int) -> Content:
         cpu = random.choice((100, 250, 400, 800))
         node: Content = {"type": random.choice(("slow", "fast", "fast")), "slots": slots}
         node |= _some(random, 1.0 if known else 0.5, cpu=cpu)
-        node |= _some(random, 0.7, memory_mb=random.choice((1024, 4096)), rack=random.choice(("r1", "r2", "r3")))
-        node |= _some(random, 0.5, bandwidth_mbps=random.choice((0.01, 1, 100)), resources={"gpu": random.choice((0, 1, 4))})
-        node |= _some(random, 0.3, sockets=2, cores=random.choice((2, 8)), ghz=2.5, flops_per_cycle=8)
+        node |= _some(
+            random,
+            0.7,
+            memory_mb=random.choice((1024, 4096)),
+            rack=random.choice(("r1", "r2", "r3")),
+        )
+        node |= _some(
+            random,
+            0.5,
+            bandwidth_mbps=random.choice((0.01, 1, 100)),
+            resources={"gpu": random.choice((0, 1, 4))},
+        )
+        node |= _some(
+            random, 0.3, sockets=2, cores=random.choice((2, 8)), ghz=2.5, flops_per_cycle=8
+        )
         taken = _some(random, 0.2, cpu=random.choice((30, 90)), memory_mb=512, resources={"gpu": 1})
-        taken |= _some(random, 0.3, slots=random.sample(range(slots), random.randint(slots // 2, slots - 1)))
+        taken |= _some(
+            random, 0.3, slots=random.sample(range(slots), random.randint(slots // 2, slots - 1))
+        )
         nodes[name] = node | ({"taken": taken} if taken else {})
     return {"nodes": nodes}
 
 
 def _demands(random: Random) -> Content:
     demands = _some(random, 0.7, cpu=_number(random, 90), memory_mb=random.choice((0, 128, 700)))
-    return demands | _some(random, 0.2, resources={"gpu": random.choice((0.5, 1))}, state_mb=random.choice((1, 64)))
+    return demands | _some(
+        random, 0.2, resources={"gpu": random.choice((0.5, 1))}, state_mb=random.choice((1, 64))
+    )
 
 
 def _bare_graph(random: Random, nodes: list[str], count: int) -> Content:
     names = random.sample([f"{letter}{digit}" for letter in "abcdef" for digit in range(9)], count)
     tasks = {
-        name: _demands(random) | _some(random, 0.3, component=random.choice("xyz"), nodes=_pin(random, nodes)) for name in names
+        name: _demands(random)
+        | _some(random, 0.3, component=random.choice("xyz"), nodes=_pin(random, nodes))
+        for name in names
     }
     traffic = [
         [a, b, _number(random, 50), *([_number(random, 9e4)] if random.random() < 0.8 else [])]
@@ -129,7 +168,9 @@ def _bare_graph(random: Random, nodes: list[str], count: int) -> Content:
         for b in names
         if random.random() < 0.3
     ]
-    topology = _some(random, 0.5, workers=random.randint(1, 6), worker_max_heap_mb=random.choice((500, 2000)))
+    topology = _some(
+        random, 0.5, workers=random.randint(1, 6), worker_max_heap_mb=random.choice((500, 2000))
+    )
     return {"tasks": tasks, "traffic": traffic, "topology": topology}
 
 
@@ -137,7 +178,9 @@ def _pin(random: Random, nodes: list[str]) -> list[str]:
     return random.sample(nodes, random.randint(1, len(nodes)))
 
 
-def _topology(random: Random, name: str, nodes: list[str], most_tasks: int, cycle: bool | None) -> Content:
+def _topology(
+    random: Random, name: str, nodes: list[str], most_tasks: int, cycle: bool | None
+) -> Content:
     topology = _plain_topology(random, name, most_tasks)
     components = topology["components"]
     for spec in components.values():
@@ -145,7 +188,13 @@ def _topology(random: Random, name: str, nodes: list[str], most_tasks: int, cycl
         for inputs in spec.get("inputs", {}).values():
             for entry in inputs:
                 entry["grouping"] = random.choice(GROUPINGS)
-    topology |= _some(random, 0.3, worker_max_heap_mb=random.choice((500, 2000)), isolated_machines=1, fanout="divide")
+    topology |= _some(
+        random,
+        0.3,
+        worker_max_heap_mb=random.choice((500, 2000)),
+        isolated_machines=1,
+        fanout="divide",
+    )
     topology |= _some(random, 0.6, workers=random.randint(1, 6), priority=random.randint(-2, 2))
     bolts = [name for name, spec in components.items() if "spout" not in spec]
     if bolts and (random.random() < 0.2 if cycle is None else cycle):
@@ -161,7 +210,9 @@ def _plain_topology(random: Random, name: str, most_tasks: int) -> Content:
     chosen = random.sample(NAMES, random.randint(1, min(5, most_tasks)))
     components: Content = {}
     for position, component in enumerate(chosen):
-        spec: Content = {"tasks": random.randint(1, max(1, most_tasks // len(chosen)))} | _demands(random)
+        spec: Content = {"tasks": random.randint(1, max(1, most_tasks // len(chosen)))} | _demands(
+            random
+        )
         if position == 0 or random.random() < 0.2:
             spec |= {"spout": True} | _some(random, 0.9, rate=_number(random, 200))
         else:
@@ -169,7 +220,10 @@ def _plain_topology(random: Random, name: str, most_tasks: int) -> Content:
             spec["inputs"] = {source: _streams(random) for source in sources}
             spec |= _some(random, 0.6, selectivity=random.choice((0, 0.5, 2, 3.5)))
         components[component] = spec | _some(random, 0.7, bytes=random.choice((0, 8, 100, 2000)))
-    topology = {"name": name, "components": dict(random.sample(sorted(components.items()), len(components)))}
+    topology = {
+        "name": name,
+        "components": dict(random.sample(sorted(components.items()), len(components))),
+    }
     return topology | _some(random, 0.5, bound_by=random.choice(("cpu", "memory", "network", "io")))
 
 
@@ -183,9 +237,12 @@ def _close_loop(random: Random, components: Content, bolts: list[str]) -> None:
     for _ in range(random.randint(1, 2)):
         position = random.randrange(len(bolts))
         source, target = bolts[position], bolts[random.randint(0, position)]
-        components[target]["inputs"][source] = [{"stream": "default", "grouping": random.choice(GROUPINGS)}]
+        components[target]["inputs"][source] = [
+            {"stream": "default", "grouping": random.choice(GROUPINGS)}
+        ]
     for source in bolts:
-        # Where a tuple makes less than one of the next, counting copies to all tasks, everything dies out.
+        # Where a tuple makes less than one of the next, counting copies to all tasks, everything
+        # dies out.
         copies = sum(
             spec["tasks"] if entry["grouping"] == "all" else 1
             for spec in components.values()
@@ -213,9 +270,14 @@ def _profile(random: Random, components: list[str], types: list[str]) -> Content
         if random.random() < 0.7:
             kind = random.choice(kinds)
             fixed = _number(random, 20)
-            profile[component] = {machine: {"cpu_ms": ms} | _some(random, 0.5, cpu_fixed=fixed) for machine, ms in kind.items()}
+            profile[component] = {
+                machine: {"cpu_ms": ms} | _some(random, 0.5, cpu_fixed=fixed)
+                for machine, ms in kind.items()
+            }
             if random.random() < 0.3:
-                profile[component] = {"*": {"cpu_ms": random.choice((0, 1.5))} | _some(random, 0.7, cpu_fixed=fixed)}
+                profile[component] = {
+                    "*": {"cpu_ms": random.choice((0, 1.5))} | _some(random, 0.7, cpu_fixed=fixed)
+                }
     return {"profile": profile}
 
 
@@ -227,22 +289,43 @@ def _measured(random: Random, components: Content, *, loops: bool) -> Content:
     for target, spec in components.items():
         prefix = target[: target.rfind("/") + 1]
         for source, entries in spec.get("inputs", {}).items():
-            row = {"from": prefix + source, "to": target} | _some(random, 0.3, stream=entries[0]["stream"])
+            row = {"from": prefix + source, "to": target} | _some(
+                random, 0.3, stream=entries[0]["stream"]
+            )
             row |= _some(
-                random, 0.3, bytes=random.choice((16, 500)), shares=[random.choice((0.1, 1, 3)) for _ in range(spec["tasks"])]
+                random,
+                0.3,
+                bytes=random.choice((16, 500)),
+                shares=[random.choice((0.1, 1, 3)) for _ in range(spec["tasks"])],
             )
             if not loops:
-                row |= _some(random, 0.15, tuples_per_s=_number(random, 150), selectivity=random.choice((0.5, 1.5)))
+                row |= _some(
+                    random,
+                    0.15,
+                    tuples_per_s=_number(random, 150),
+                    selectivity=random.choice((0.5, 1.5)),
+                )
             if random.random() < 0.3:
                 streams.append(row)
             if random.random() < 0.15 and not zips:
-                traffic += _pairs(random, prefix + source, components[prefix + source]["tasks"], target, spec["tasks"])
+                traffic += _pairs(
+                    random,
+                    prefix + source,
+                    components[prefix + source]["tasks"],
+                    target,
+                    spec["tasks"],
+                )
     return ({"streams": streams} if streams else {}) | ({"traffic": traffic} if traffic else {})
 
 
 def _pairs(random: Random, source: str, sources: int, target: str, targets: int) -> list[list[Any]]:
     return [
-        [f"{source}.{i}", f"{target}.{j}", _number(random, 40), *([_number(random, 9e4)] if random.random() < 0.8 else [])]
+        [
+            f"{source}.{i}",
+            f"{target}.{j}",
+            _number(random, 40),
+            *([_number(random, 9e4)] if random.random() < 0.8 else []),
+        ]
         for i in range(1, sources + 1)
         for j in range(1, targets + 1)
         if random.random() < 0.7
@@ -250,7 +333,14 @@ def _pairs(random: Random, source: str, sources: int, target: str, targets: int)
 
 
 def _judge_options(random: Random) -> Content:
-    options = _some(random, 0.3, send_worker_cpu_ms=0.4, send_node_cpu_ms=1.3, batch_interval_s=2.5, batch_overhead_s=0.25)
+    options = _some(
+        random,
+        0.3,
+        send_worker_cpu_ms=0.4,
+        send_node_cpu_ms=1.3,
+        batch_interval_s=2.5,
+        batch_overhead_s=0.25,
+    )
     return {"options": {"judge": options}} if options else {}
 
 
@@ -269,15 +359,22 @@ def renamed(content: Content, prefix: str) -> Content:
     def topology(spec: Content) -> Content:
         new = spec | {"name": name(spec["name"])} if "name" in spec else dict(spec)
         return new | (
-            {"components": {name(c): component(s) for c, s in spec["components"].items()}} if "components" in spec else {}
+            {"components": {name(c): component(s) for c, s in spec["components"].items()}}
+            if "components" in spec
+            else {}
         )
 
     def types(costs: Content) -> Content:
-        return {machine if machine == "*" else name(machine): cost for machine, cost in costs.items()}
+        return {
+            machine if machine == "*" else name(machine): cost for machine, cost in costs.items()
+        }
 
     new = dict(content)
     nodes = content["cluster"]["nodes"]
-    facts = {n: {key: name(fact) if key in ("type", "rack") else fact for key, fact in node.items()} for n, node in nodes.items()}
+    facts = {
+        n: {key: name(fact) if key in ("type", "rack") else fact for key, fact in node.items()}
+        for n, node in nodes.items()
+    }
     new["cluster"] = {"nodes": {name(n): node for n, node in facts.items()}}
     changed: Content = {}
     if "topology" in content:
@@ -291,7 +388,9 @@ def renamed(content: Content, prefix: str) -> Content:
     if "catalog" in content:
         changed["catalog"] = types(content["catalog"])
     if "streams" in content:
-        changed["streams"] = [row | {"from": name(row["from"]), "to": name(row["to"])} for row in content["streams"]]
+        changed["streams"] = [
+            row | {"from": name(row["from"]), "to": name(row["to"])} for row in content["streams"]
+        ]
     if "traffic" in content:
         changed["traffic"] = [[name(row[0]), name(row[1]), *row[2:]] for row in content["traffic"]]
     return new | changed

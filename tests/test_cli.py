@@ -65,7 +65,9 @@ def test_place_prints_the_contracts_object() -> None:
 
 
 def test_same_inputs_and_seed_give_the_same_bytes() -> None:
-    first, second = (json.loads(done("place", QUICKSTART, "--json", "--seed", "3")) for _ in range(2))
+    first, second = (
+        json.loads(done("place", QUICKSTART, "--json", "--seed", "3")) for _ in range(2)
+    )
     assert json.dumps({**first, "seconds": 0}) == json.dumps({**second, "seconds": 0})
 
 
@@ -129,10 +131,14 @@ plan: {assignment: {a: {node: left}, b: {node: right}, c: {node: right}}}
 """)
     a = as_json("explain", str(app), "--task", "a")["explanation"]
     assert (a["node"], a["holds"], a["total"]) == ("left", 0, 11)
-    assert a["elsewhere"] == [{"node": "right", "traffic": 11, "change": -11, "blocked": "cpu needs 60, 10 is free"}]
+    assert a["elsewhere"] == [
+        {"node": "right", "traffic": 11, "change": -11, "blocked": "cpu needs 60, 10 is free"}
+    ]
     c = as_json("explain", str(app), "--task", "c")["explanation"]
     assert c["elsewhere"][0]["blocked"] == "c is pinned to other nodes"
-    assert "right would save 11/s, but is blocked" in done("explain", str(app), "--task", "a").replace("\n", " ")
+    assert "right would save 11/s, but is blocked" in done(
+        "explain", str(app), "--task", "a"
+    ).replace("\n", " ")
     assert "there is no task `d`" in refused("explain", str(app), "--task", "d")
 
 
@@ -147,7 +153,9 @@ def test_explain_says_what_it_would_take_to_fit(tmp_path: Path) -> None:
     assert error["fix"] == "add 1 node like a1"
 
 
-def test_a_plan_that_overloads_what_its_scheduler_does_not_guard_is_marked_not_refused(tmp_path: Path) -> None:
+def test_a_plan_that_overloads_what_its_scheduler_does_not_guard_is_marked_not_refused(
+    tmp_path: Path,
+) -> None:
     app = tmp_path / "app.yaml"
     app.write_text(TOO_BIG)
     report = as_json("place", str(app), "--by", "storm-even")["report"]
@@ -170,10 +178,18 @@ def test_wrong_usage_is_status_2() -> None:
 
 
 def test_options_are_checked_by_name_and_type() -> None:
-    assert "did you mean `alpha`?" in refused("place", QUICKSTART, "--by", "a3-storm", "--option", "alpa=1")
-    assert "option alpha is 'high'; float is needed" in refused("place", QUICKSTART, "--by", "a3-storm", "--option", "alpha=high")
-    assert "one of seed_pair, group" in refused("place", QUICKSTART, "--by", "a3-storm", "--option", "affinity=x")
-    assert "storm-even has no option `alpha`" in refused("place", QUICKSTART, "--by", "storm-even", "--option", "alpha=1")
+    assert "did you mean `alpha`?" in refused(
+        "place", QUICKSTART, "--by", "a3-storm", "--option", "alpa=1"
+    )
+    assert "option alpha is 'high'; float is needed" in refused(
+        "place", QUICKSTART, "--by", "a3-storm", "--option", "alpha=high"
+    )
+    assert "one of seed_pair, group" in refused(
+        "place", QUICKSTART, "--by", "a3-storm", "--option", "affinity=x"
+    )
+    assert "storm-even has no option `alpha`" in refused(
+        "place", QUICKSTART, "--by", "storm-even", "--option", "alpha=1"
+    )
     done("place", QUICKSTART, "--by", "a3-storm", "--option", "alpha=1")
 
 
@@ -192,13 +208,17 @@ def test_init_writes_a_file_that_can_be_placed_and_never_overwrites(tmp_path: Pa
 
 def test_schema_is_json_schema_with_every_section() -> None:
     schema = json.loads(done("schema"))
-    assert {"topology", "cluster", "profile", "streams", "traffic", "catalog", "options"} <= set(schema["properties"])
+    assert {"topology", "cluster", "profile", "streams", "traffic", "catalog", "options"} <= set(
+        schema["properties"]
+    )
 
 
 def test_schedulers_tell_their_source_and_maturity() -> None:
     rows = as_json("schedulers")["schedulers"]
     assert [row["name"] for row in rows if row["folder"] == "place"] == list(SCHEDULERS)
-    assert all(row[key] for row in rows for key in ("name", "folder", "source", "maturity", "guards"))
+    assert all(
+        row[key] for row in rows for key in ("name", "folder", "source", "maturity", "guards")
+    )
 
 
 def test_import_gives_a_file_that_can_be_placed(tmp_path: Path) -> None:
@@ -216,7 +236,16 @@ def test_import_gives_a_file_that_can_be_placed(tmp_path: Path) -> None:
     ]
     nodes = [{"id": "n1", "rack": "r", "cpu": 100, "memory_mb": 1000, "slots": 2}]
     topology = {"name": "t", "priority": 1, "worker_max_heap_mb": 800.0, "components": components}
-    source.write_text(json.dumps({"source": "test", "cpu_unit": "100 = one core", "nodes": nodes, "topologies": [topology]}))
+    source.write_text(
+        json.dumps(
+            {
+                "source": "test",
+                "cpu_unit": "100 = one core",
+                "nodes": nodes,
+                "topologies": [topology],
+            }
+        )
+    )
     out = str(tmp_path / "app.yaml")
     assert run("import", "production", str(source), "--out", out).exit_code == 0
     assert as_json("place", out, "--by", "storm-even")["plan"]["tasks"] == {"t/s": 2, "t/b": 3}
@@ -246,5 +275,7 @@ def test_help_needs_no_heavy_library() -> None:
     import sys
 
     code = "import sys, headrace.cli as c; c.main(['--help'], standalone_mode=False); print([m for m in ('numpy', 'scipy', 'yaml', 'pyspark', 'rich') if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out.splitlines()[-1] == "[]"

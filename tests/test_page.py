@@ -63,20 +63,34 @@ def checked(html: str) -> Checked:
     assert parser.open == []
     assert html.startswith("<!doctype html>")
     assert not re.search(r"https?://|@import|url\(", html)
-    assert not [a for a in parser.attributes if a[1] in ("src", "href", "srcset", "action") or a[1].startswith("on")]
-    assert [tag for tag in re.findall(r"<(\w+)", html) if tag in ("link", "img", "iframe", "object", "base")] == []
+    assert not [
+        a
+        for a in parser.attributes
+        if a[1] in ("src", "href", "srcset", "action") or a[1].startswith("on")
+    ]
+    assert [
+        tag
+        for tag in re.findall(r"<(\w+)", html)
+        if tag in ("link", "img", "iframe", "object", "base")
+    ] == []
     assert html.count("<script") == 1
     return parser
 
 
 def planned(
-    problem: Problem, plan: Sequence[tuple[int, int]] | Assignment, scheduler: str = "ours", *, objective: str = "traffic"
+    problem: Problem,
+    plan: Sequence[tuple[int, int]] | Assignment,
+    scheduler: str = "ours",
+    *,
+    objective: str = "traffic",
 ) -> Planned:
     """A judged plan that lists node and slot of every task."""
     if not isinstance(plan, Assignment):
         node, slot = np.array(plan, dtype=np.int64).T
         plan = Assignment(node, slot)
-    return Planned(scheduler, objective, 0, 0.0123, problem, plan, judge(problem, plan, objective=objective))
+    return Planned(
+        scheduler, objective, 0, 0.0123, problem, plan, judge(problem, plan, objective=objective)
+    )
 
 
 def refused(problem: Problem, scheduler: str = "shy") -> Planned:
@@ -88,11 +102,25 @@ def word_count(**components: Content) -> Content:
     """Two spouts' tasks, two splitters and one counter on three nodes of which the third is small."""
     shape: Content = {
         "sentence": {"spout": True, "tasks": 2, "rate": 100, "cpu": 10, "memory_mb": 64},
-        "split": {"tasks": 2, "inputs": {"sentence": "shuffle"}, "selectivity": 7, "cpu": 20, "memory_mb": 64},
-        "count": {"tasks": 1, "inputs": {"split": {"grouping": "fields", "fields": ["word"]}}, "cpu": 30, "memory_mb": 64},
+        "split": {
+            "tasks": 2,
+            "inputs": {"sentence": "shuffle"},
+            "selectivity": 7,
+            "cpu": 20,
+            "memory_mb": 64,
+        },
+        "count": {
+            "tasks": 1,
+            "inputs": {"split": {"grouping": "fields", "fields": ["word"]}},
+            "cpu": 30,
+            "memory_mb": 64,
+        },
         **components,
     }
-    nodes: Content = {f"n{n}": {"cpu": cpu, "memory_mb": 1000, "slots": 2} for n, cpu in ((1, 100), (2, 100), (3, 25))}
+    nodes: Content = {
+        f"n{n}": {"cpu": cpu, "memory_mb": 1000, "slots": 2}
+        for n, cpu in ((1, 100), (2, 100), (3, 25))
+    }
     return {"topology": {"name": "word-count", "components": shape}, "cluster": {"nodes": nodes}}
 
 
@@ -103,7 +131,9 @@ OVERLOADED = [(2, 0)] * 5  # the best figure, but needs 90 of 25 points
 
 def test_the_headline_says_what_the_best_plan_means() -> None:
     problem = problem_of(word_count())
-    parser = checked(page([planned(problem, SPREAD, "wide"), planned(problem, TOGETHER, "tight")], title="Demo"))
+    parser = checked(
+        page([planned(problem, SPREAD, "wide"), planned(problem, TOGETHER, "tight")], title="Demo")
+    )
     words = "".join(parser.visible)
     assert "tight keeps 100 % of the traffic inside nodes and uses 1 of 3 nodes" in words
     assert "sustains 1.11× the given rates; bottleneck node n1: cpu" in words
@@ -112,7 +142,9 @@ def test_the_headline_says_what_the_best_plan_means() -> None:
 
 def test_the_best_plan_shows_without_script_and_the_others_are_hidden() -> None:
     problem = problem_of(word_count())
-    html = page([planned(problem, SPREAD, "wide"), planned(problem, TOGETHER, "tight")], title="Demo")
+    html = page(
+        [planned(problem, SPREAD, "wide"), planned(problem, TOGETHER, "tight")], title="Demo"
+    )
     parser = checked(html)
     assert [value for _, key, value in parser.attributes if key == "data-plan"] == ["0", "1"]
     assert "tight: 1 node, 1 worker, 0 of 800 tuples/s between nodes" in "".join(parser.visible)
@@ -125,7 +157,11 @@ def test_the_best_plan_shows_without_script_and_the_others_are_hidden() -> None:
 
 def test_infeasible_and_refused_results_are_marked_with_their_reason() -> None:
     problem = problem_of(word_count())
-    results = [refused(problem), planned(problem, OVERLOADED, "rash"), planned(problem, SPREAD, "wide")]
+    results = [
+        refused(problem),
+        planned(problem, OVERLOADED, "rash"),
+        planned(problem, SPREAD, "wide"),
+    ]
     html = page(results, title="Demo")
     words = "".join(checked(html).visible)
     assert "infeasible: node n3: cpu needed 90, free 25" in words
@@ -137,7 +173,11 @@ def test_infeasible_and_refused_results_are_marked_with_their_reason() -> None:
 
 def test_without_a_feasible_plan_the_page_says_why() -> None:
     problem = problem_of(word_count())
-    words = "".join(checked(page([planned(problem, OVERLOADED, "rash"), refused(problem)], title="Demo")).visible)
+    words = "".join(
+        checked(
+            page([planned(problem, OVERLOADED, "rash"), refused(problem)], title="Demo")
+        ).visible
+    )
     assert "No feasible plan." in words
     assert "rash: node n3: cpu needed 90, free 25" in words
     assert "shy: cannot cut cycles" in words
@@ -161,20 +201,37 @@ def test_the_costliest_stream_comes_first_with_its_share() -> None:
     problem = problem_of(word_count())
     html = page([planned(problem, SPREAD)], title="Demo")
     # sentence: half of 100 crosses; split: half of its 700 is emitted on n2 and counted on n1.
-    rows = re.findall(r'<th scope="row">(\S+ → \S+?)<small>[^<]*</small></th><td>(\S+)</td><td>(\S+)</td>', html)
+    rows = re.findall(
+        r'<th scope="row">(\S+ → \S+?)<small>[^<]*</small></th><td>(\S+)</td><td>(\S+)</td>', html
+    )
     assert rows == [("split → count", "700", "350"), ("sentence → split", "100", "50")]
 
 
 def test_names_from_files_stay_text() -> None:
-    content = word_count(**{HOSTILE: {"tasks": 1, "inputs": {"split": {"grouping": "fields", "fields": ["</svg><b>"]}}}})
+    content = word_count(
+        **{
+            HOSTILE: {
+                "tasks": 1,
+                "inputs": {"split": {"grouping": "fields", "fields": ["</svg><b>"]}},
+            }
+        }
+    )
     content["topology"]["name"] = "<img src=x>"
-    content["cluster"]["nodes"] = {f"<i>{n}'\"": {"cpu": 10, "slots": 2, "type": "</style>", "rack": "<u>"} for n in range(2)}
+    content["cluster"]["nodes"] = {
+        f"<i>{n}'\"": {"cpu": 10, "slots": 2, "type": "</style>", "rack": "<u>"} for n in range(2)
+    }
     problem = problem_of(content)
     result = planned(problem, [(t % 2, 0) for t in range(6)], "</script><b>evil")
-    refusal = Planned("<a>", "traffic", 0, 0.0, problem, refusal=Infeasible("<em>no", fix="<em>yes"))
+    refusal = Planned(
+        "<a>", "traffic", 0, 0.0, problem, refusal=Infeasible("<em>no", fix="<em>yes")
+    )
     html = page([result, refusal], title="</title><b>", command='headrace <x> && "y"')
     parser = checked(html)
-    assert not [tag for tag in ("<b>evil", "<img", "<em", "<u>", "<i>", "alert('x')<", "</title><b>") if tag in html]
+    assert not [
+        tag
+        for tag in ("<b>evil", "<img", "<em", "<u>", "<i>", "alert('x')<", "</title><b>")
+        if tag in html
+    ]
     assert HOSTILE in "".join(parser.text)
     assert 'headrace <x> && "y"' in parser.text
 
@@ -184,7 +241,9 @@ def test_the_same_results_give_the_same_bytes() -> None:
 
     def once() -> str:
         problem = problem_of(content)
-        return page([planned(problem, assignment(Random(6), problem)), refused(problem)], title="Same")
+        return page(
+            [planned(problem, assignment(Random(6), problem)), refused(problem)], title="Same"
+        )
 
     assert once() == once()
 
@@ -195,17 +254,29 @@ def test_any_problem_and_any_plan_gives_a_whole_page(seed: int) -> None:
     problem = problem_of(document(random))
     objectives = ("traffic", "rate", "batch", "nodes", "balance")
     results = [
-        planned(problem, assignment(random, problem), f"s{i}", objective=objectives[seed % len(objectives)]) for i in range(3)
+        planned(
+            problem,
+            assignment(random, problem),
+            f"s{i}",
+            objective=objectives[seed % len(objectives)],
+        )
+        for i in range(3)
     ]
     html = page([*results, refused(problem)], title=f"Problem {seed}")
     checked(html)
-    assert not re.search(r"\b(nan|inf|None)\b", re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL))
+    assert not re.search(
+        r"\b(nan|inf|None)\b", re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+    )
 
 
 def test_cycles_are_drawn_dashed() -> None:
     assert "Dashed" not in page([planned(problem_of(word_count()), SPREAD)], title="No cycle")
     loop: Content = {
-        "split": {"tasks": 2, "inputs": {"sentence": "shuffle", "count": "all", "split": "shuffle"}, "selectivity": 0.1},
+        "split": {
+            "tasks": 2,
+            "inputs": {"sentence": "shuffle", "count": "all", "split": "shuffle"},
+            "selectivity": 0.1,
+        },
         "count": {"tasks": 1, "inputs": {"split": "shuffle"}},
     }
     html = page([planned(problem_of(word_count(**loop)), SPREAD)], title="Cycle")
@@ -216,10 +287,15 @@ def test_cycles_are_drawn_dashed() -> None:
 
 def test_the_largest_topologies_are_drawn_and_the_others_listed() -> None:
     def line(tasks: int) -> Content:
-        return {"in": {"spout": True, "tasks": tasks, "rate": 10}, "out": {"tasks": 1, "inputs": {"in": "shuffle"}}}
+        return {
+            "in": {"spout": True, "tasks": tasks, "rate": 10},
+            "out": {"tasks": 1, "inputs": {"in": "shuffle"}},
+        }
 
     topologies = [{"name": f"t{size}", "components": line(size)} for size in (2, 9, 1, 5)]
-    problem = problem_of({"topologies": topologies, "cluster": {"nodes": {"n{1..2}": {"cpu": 1000, "slots": 4}}}})
+    problem = problem_of(
+        {"topologies": topologies, "cluster": {"nodes": {"n{1..2}": {"cpu": 1000, "slots": 4}}}}
+    )
     owner = problem.topology[problem.component_of]
     html = page([planned(problem, Assignment(np.zeros_like(owner), owner))], title="Four")
     words = "".join(checked(html).visible)
@@ -229,26 +305,47 @@ def test_the_largest_topologies_are_drawn_and_the_others_listed() -> None:
 
 
 def test_a_topology_without_room_is_named_as_left_out() -> None:
-    topologies = [{"name": name, "components": {"in": {"spout": True, "tasks": 2, "rate": 10}}} for name in ("small", "huge")]
-    problem = problem_of({"topologies": topologies, "cluster": {"nodes": {"n": {"cpu": 1000, "slots": 4}}}})
+    topologies = [
+        {"name": name, "components": {"in": {"spout": True, "tasks": 2, "rate": 10}}}
+        for name in ("small", "huge")
+    ]
+    problem = problem_of(
+        {"topologies": topologies, "cluster": {"nodes": {"n": {"cpu": 1000, "slots": 4}}}}
+    )
     refusal = Infeasible("task huge/in.1 fits no node", fix="add a node")
-    plan = Assignment(np.array([0, 0, UNPLACED, UNPLACED]), np.array([0, 0, 0, 0]), {"huge": refusal})
-    words = "".join(checked(page([planned(problem, plan, "careful"), refused(problem)], title="Partly")).visible)
+    plan = Assignment(
+        np.array([0, 0, UNPLACED, UNPLACED]), np.array([0, 0, 0, 0]), {"huge": refusal}
+    )
+    words = "".join(
+        checked(page([planned(problem, plan, "careful"), refused(problem)], title="Partly")).visible
+    )
     assert "incomplete: topology huge is not placed: task huge/in.1 fits no node" in words
     assert "2 tasks are not placed." in words
     assert "fits no node; add a node" in words
 
 
 def test_a_bare_task_graph_is_drawn_by_its_operators() -> None:
-    tasks: Content = {"a": {"cpu": 1}, "b1": {"cpu": 1, "component": "b"}, "b2": {"cpu": 1, "component": "b"}}
+    tasks: Content = {
+        "a": {"cpu": 1},
+        "b1": {"cpu": 1, "component": "b"},
+        "b2": {"cpu": 1, "component": "b"},
+    }
     traffic = [["a", "b1", 3.0], ["a", "b2", 4.0]]
-    problem = problem_of({"tasks": tasks, "traffic": traffic, "cluster": {"nodes": {"n{1..2}": {"cpu": 3, "slots": 1}}}})
+    problem = problem_of(
+        {
+            "tasks": tasks,
+            "traffic": traffic,
+            "cluster": {"nodes": {"n{1..2}": {"cpu": 3, "slots": 1}}},
+        }
+    )
     html = page([planned(problem, [(0, 0), (0, 0), (1, 0)])], title="Bare")
     words = "".join(checked(html).visible)
     assert html.count('class="box"') == 2
     assert "b1 … b2" in words
     assert "<title>a → b1 … b2\n7 tuples/s, 57 % between nodes" in html
-    assert re.findall(r"<td>(\d+)</td><td>(\d+)</td><td>57 %</td><td>100 %</td>", html) == [("7", "4")]
+    assert re.findall(r"<td>(\d+)</td><td>(\d+)</td><td>57 %</td><td>100 %</td>", html) == [
+        ("7", "4")
+    ]
     assert 'title="b2"' in html
 
 
@@ -265,7 +362,10 @@ def test_others_and_overloads_show_in_the_bars() -> None:
     html = page([planned(problem_of(content), TOGETHER)], title="Full")
     checked(html)
     # 40 taken and 90 used of 100: the bar's scale is 130.
-    assert '<i class="others" style="width:30.8%"></i><i class="over" style="width:69.2%"></i><b style="left:76.9%"></b>' in html
+    assert (
+        '<i class="others" style="width:30.8%"></i><i class="over" style="width:69.2%"></i><b style="left:76.9%"></b>'
+        in html
+    )
     assert "CPU: 90 used by this plan, 40 taken by others, capacity 100" in html
 
 
@@ -279,7 +379,9 @@ def test_many_tasks_on_a_node_are_counted() -> None:
 def test_many_components_are_drawn_by_traffic_and_the_rest_counted() -> None:
     bolts: Content = {f"b{i}": {"inputs": {"in": {"grouping": "shuffle"}}} for i in range(70)}
     components: Content = {"in": {"spout": True, "rate": 10}, **bolts}
-    problem = problem_of({"topology": {"components": components}, "cluster": {"nodes": {"n": {"slots": 1}}}})
+    problem = problem_of(
+        {"topology": {"components": components}, "cluster": {"nodes": {"n": {"slots": 1}}}}
+    )
     html = page([planned(problem, [(0, 0)] * 71)], title="Wide")
     words = "".join(checked(html).visible)
     assert html.count('class="box"') == 60
@@ -287,15 +389,24 @@ def test_many_components_are_drawn_by_traffic_and_the_rest_counted() -> None:
 
 
 def test_a_large_problem_gives_a_small_page_quickly() -> None:
-    components: Content = {f"stage-{i}": {"tasks": 2500, "cpu": 2, "memory_mb": 10} for i in range(40)}
+    components: Content = {
+        f"stage-{i}": {"tasks": 2500, "cpu": 2, "memory_mb": 10} for i in range(40)
+    }
     for i, spec in enumerate(components.values()):
         spec |= (
-            {"spout": True, "rate": 50000} if i < 4 else {"inputs": {f"stage-{i - 4}": "shuffle", f"stage-{i // 2}": "shuffle"}}
+            {"spout": True, "rate": 50000}
+            if i < 4
+            else {"inputs": {f"stage-{i - 4}": "shuffle", f"stage-{i // 2}": "shuffle"}}
         )
     nodes = {"n-{1..1000}": {"cpu": 400, "memory_mb": 4000, "slots": 4, "bandwidth_mbps": 1000}}
-    problem = problem_of({"topology": {"name": "large", "components": components}, "cluster": {"nodes": nodes}})
+    problem = problem_of(
+        {"topology": {"name": "large", "components": components}, "cluster": {"nodes": nodes}}
+    )
     tasks = np.arange(problem.task_count)
-    plans = [planned(problem, Assignment(tasks % (1000 - i), tasks // 1000 % 4), f"s{i}") for i in range(3)]
+    plans = [
+        planned(problem, Assignment(tasks % (1000 - i), tasks // 1000 % 4), f"s{i}")
+        for i in range(3)
+    ]
     start = time.process_time()
     html = page(plans * 8, title="Large")
     took_s = time.process_time() - start
@@ -309,7 +420,9 @@ def test_layers_point_right_and_boxes_do_not_meet() -> None:
     random = Random(1)
     for _ in range(30):
         count = random.randint(1, 25)
-        edges = [(random.randrange(count), random.randrange(count)) for _ in range(random.randint(0, 40))]
+        edges = [
+            (random.randrange(count), random.randrange(count)) for _ in range(random.randint(0, 40))
+        ]
         layout = layered([50.0] * count, edges, gap=20.0)
         for (a, b), back, bends in zip(edges, layout.back, layout.bends, strict=True):
             assert back or layout.layer[a] < layout.layer[b]
@@ -321,7 +434,12 @@ def test_layers_point_right_and_boxes_do_not_meet() -> None:
 
 def test_only_cycles_are_drawn_backwards() -> None:
     assert layered([1.0] * 4, [(0, 1), (1, 2), (0, 3), (3, 2)], gap=1.0).back == [False] * 4
-    assert layered([1.0] * 3, [(0, 1), (1, 2), (2, 1), (2, 2)], gap=1.0).back == [False, False, True, True]
+    assert layered([1.0] * 3, [(0, 1), (1, 2), (2, 1), (2, 2)], gap=1.0).back == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_a_crossing_that_can_be_avoided_is_avoided() -> None:
@@ -339,7 +457,13 @@ def test_figures_read_well() -> None:
         "–",
         "–",
     ]
-    assert [short(v) for v in (5.0, 950.4, 14000.0, 1.25e6, 0.123456)] == ["5", "950", "14 k", "1.25 M", "0.123"]
+    assert [short(v) for v in (5.0, 950.4, 14000.0, 1.25e6, 0.123456)] == [
+        "5",
+        "950",
+        "14 k",
+        "1.25 M",
+        "0.123",
+    ]
     assert [percent(v) for v in (0.0, 1.0, 0.834, 0.998, 0.0004, 0.99999)] == [
         "0 %",
         "100 %",
@@ -355,12 +479,16 @@ def test_figures_read_well() -> None:
 
 def test_the_trade_off_is_drawn_with_the_chosen_plan_and_what_it_holds_is_escaped() -> None:
     problem = problem_of(word_count())
-    points = tuple(Point(cost, 10 * cost, {HOSTILE: int(cost)}, (cost, 11 * cost)) for cost in (1.0, 2.0, 4.0))
+    points = tuple(
+        Point(cost, 10 * cost, {HOSTILE: int(cost)}, (cost, 11 * cost)) for cost in (1.0, 2.0, 4.0)
+    )
     curve = TradeOff(points, points[1], tuple(p.limit for p in points if p.limit is not None))
     html = page([planned(problem, SPREAD)], title="t", curve=curve)
     parser = checked(html)
     assert "Rate against cost" in " ".join(parser.visible)
-    assert [value for tag, key, value in parser.attributes if tag == "circle" and key == "class"] == ["point", "chosen", "point"]
+    assert [
+        value for tag, key, value in parser.attributes if tag == "circle" and key == "class"
+    ] == ["point", "chosen", "point"]
     assert HOSTILE not in html
     without = page([planned(problem, SPREAD)], title="t")
     assert "Rate against cost" not in without

@@ -91,9 +91,14 @@ def test_refusals_name_the_least_budget_and_the_largest_rate_that_work(files: li
     assert as_json("plan", QUICKSTART, "--rate", str(beyond["available"]))["report"]["feasible"]
 
 
-@pytest.mark.parametrize("asked", [["--rate", "0"], ["--rate", "-3"], ["--budget", "0"], ["--budget", "-1"]])
+@pytest.mark.parametrize(
+    "asked", [["--rate", "0"], ["--rate", "-3"], ["--budget", "0"], ["--budget", "-1"]]
+)
 def test_rates_and_budgets_must_be_above_0(files: list[str], asked: list[str]) -> None:
-    assert f"the {asked[0][2:]} is {asked[1]}; it must be above 0" in refused("plan", *files, *asked)["message"]
+    assert (
+        f"the {asked[0][2:]} is {asked[1]}; it must be above 0"
+        in refused("plan", *files, *asked)["message"]
+    )
     if asked[0] == "--rate":
         assert "it must be above 0" in refused("plan", QUICKSTART, *asked)["message"]
 
@@ -115,7 +120,9 @@ def test_enough_tasks_for_a_rate_are_few() -> None:
     )  # 600 tuples/s are 2.1 threads of the fastest machines, 3 components and a source
     assert content["report"]["total_traffic"] == pytest.approx(3 * 600)
     assert content["report"]["bound"]["of"] == "inter_node_traffic"
-    assert any("no counts on this cluster sustain more than" in note for note in content["report"]["notes"])
+    assert any(
+        "no counts on this cluster sustain more than" in note for note in content["report"]["notes"]
+    )
 
 
 @pytest.mark.parametrize("by", ["nasiri", "ds2"])
@@ -137,8 +144,14 @@ def test_a_scheduler_can_be_asked_for_by_name() -> None:
     ("arguments", "message"),
     [
         ([QUICKSTART, "--by", "plaice=tstorm"], "no stage `plaice` (did you mean `place`?)"),
-        ([QUICKSTART, "--by", "place=tstrom"], "no scheduler `tstrom` in place (did you mean `tstorm`?)"),
-        ([QUICKSTART, "--by", "provision=botm"], "no machines are rented where the files give a cluster"),
+        (
+            [QUICKSTART, "--by", "place=tstrom"],
+            "no scheduler `tstrom` in place (did you mean `tstorm`?)",
+        ),
+        (
+            [QUICKSTART, "--by", "provision=botm"],
+            "no machines are rented where the files give a cluster",
+        ),
         ([QUICKSTART, "--budget", "3"], "a budget buys machines, but the files give a cluster"),
         ([*CAO, "--rate", "10", "--by", "size=nasiri"], "choose `provision=` instead"),
         ([*CAO, "--rate", "10", "--by", "place=tstorm"], "every task has a machine of its own"),
@@ -149,13 +162,25 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], message: str) -> N
     assert message in refused("plan", *arguments)["message"]
 
 
-def test_a_plan_file_of_chosen_counts_and_machines_stands_alone(files: list[str], tmp_path: Path) -> None:
-    for name, command in (("a", ["plan", *files]), ("b", ["size", *NASIRI]), ("c", ["provision", *CAO, "--budget", "1.5"])):
+def test_a_plan_file_of_chosen_counts_and_machines_stands_alone(
+    files: list[str], tmp_path: Path
+) -> None:
+    for name, command in (
+        ("a", ["plan", *files]),
+        ("b", ["size", *NASIRI]),
+        ("c", ["provision", *CAO, "--budget", "1.5"]),
+    ):
         file = str(tmp_path / f"{name}.json")
         made = as_json(*command, "--out", file)
         judged = as_json("judge", file)
         assert judged["report"]["feasible"]
-        for figure in ("total_traffic", "inter_node_traffic", "inter_worker_traffic", "nodes_used", "cost"):
+        for figure in (
+            "total_traffic",
+            "inter_node_traffic",
+            "inter_worker_traffic",
+            "nodes_used",
+            "cost",
+        ):
             assert judged["report"][figure] == pytest.approx(made["report"][figure]), (name, figure)
         assert judged["report"]["max_rate"] >= 1 - 1e-6
 
@@ -170,7 +195,11 @@ def test_a_current_plan_says_what_moves(files: list[str], tmp_path: Path) -> Non
     assert more["moves"]["added"]
     assert more["moves"]["figures"]["feasible"] == {"before": False, "after": True}
     assert more["moves"]["figures"]["cost"]["before"] == 2
-    shown = CliRunner().invoke(main, ["plan", *files, now, "--rate-factor", "2"], catch_exceptions=False).stdout
+    shown = (
+        CliRunner()
+        .invoke(main, ["plan", *files, now, "--rate-factor", "2"], catch_exceptions=False)
+        .stdout
+    )
     assert "From the current plan:" in shown
 
 
@@ -186,18 +215,24 @@ def test_a_node_of_the_current_plan_may_be_gone(tmp_path: Path) -> None:
 def test_the_report_shows_the_curve_with_the_chosen_point(files: list[str], tmp_path: Path) -> None:
     for asked in (["--rate", "150"], ["--budget", "3"]):
         page = tmp_path / "plan.html"
-        result = CliRunner().invoke(main, ["plan", *files, *asked, "--out", str(page)], catch_exceptions=False)
+        result = CliRunner().invoke(
+            main, ["plan", *files, *asked, "--out", str(page)], catch_exceptions=False
+        )
         assert result.exit_code == 0
         html = page.read_text()
         assert "Rate against cost" in html
         assert html.count('class="chosen"') == 1
         assert html.count('class="point"') >= 3
     without_prices = tmp_path / "cluster.html"
-    CliRunner().invoke(main, ["plan", *NASIRI, "--out", str(without_prices)], catch_exceptions=False)
+    CliRunner().invoke(
+        main, ["plan", *NASIRI, "--out", str(without_prices)], catch_exceptions=False
+    )
     assert "Rate against cost" not in without_prices.read_text()
 
 
-def test_dearer_points_of_the_curve_are_faster_and_none_is_beyond_its_bound(files: list[str]) -> None:
+def test_dearer_points_of_the_curve_are_faster_and_none_is_beyond_its_bound(
+    files: list[str],
+) -> None:
     inputs = read(files)
     chosen = planner.plan(inputs, rate=150)
     curve = planner.trade_off(inputs, chosen)
@@ -207,7 +242,9 @@ def test_dearer_points_of_the_curve_are_faster_and_none_is_beyond_its_bound(file
         assert a.cost < b.cost
         assert a.rate < b.rate
     for cost, rate in curve.limits:
-        assert not any(p.cost < cost * (1 - 1e-6) and p.rate >= rate * (1 + 1e-6) for p in curve.points)
+        assert not any(
+            p.cost < cost * (1 - 1e-6) and p.rate >= rate * (1 + 1e-6) for p in curve.points
+        )
 
 
 def test_the_same_seed_gives_the_same_plan(files: list[str]) -> None:

@@ -11,7 +11,11 @@ SCHEDULERS = README.split("## Schedulers\n")[1].split("\n## ")[0]
 
 
 def test_every_placement_scheduler_stands_in_the_table_with_its_maturity() -> None:
-    rows = {line.split("|")[1].strip(" `"): line for line in SCHEDULERS.splitlines() if line.startswith("| `")}
+    rows = {
+        line.split("|")[1].strip(" `"): line
+        for line in SCHEDULERS.splitlines()
+        if line.startswith("| `")
+    }
     for entry in entries("place"):
         assert rows[entry.name].rstrip().endswith(f"| {entry.maturity} |")
 

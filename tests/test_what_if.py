@@ -31,10 +31,18 @@ def inputs_of(content: dict[str, Any]) -> Inputs:
 
 def test_a_value_is_set_and_the_given_files_stay_as_they_are() -> None:
     before = quickstart()
-    after = changed(before, WhatIf(settings=(("topology.components.split.tasks", 12), ("profile.split.big.cpu_ms", 0.2))))
+    after = changed(
+        before,
+        WhatIf(
+            settings=(("topology.components.split.tasks", 12), ("profile.split.big.cpu_ms", 0.2))
+        ),
+    )
     assert after.document.topology is not None
     assert before.document.topology is not None
-    assert (before.document.topology.components["split"].tasks, after.document.topology.components["split"].tasks) == (4, 12)
+    assert (
+        before.document.topology.components["split"].tasks,
+        after.document.topology.components["split"].tasks,
+    ) == (4, 12)
     assert after.document.profile is not None
     assert after.document.profile["split"]["big"].cpu_ms == 0.2
 
@@ -42,19 +50,30 @@ def test_a_value_is_set_and_the_given_files_stay_as_they_are() -> None:
 def test_one_node_of_a_range_can_differ() -> None:
     nodes = nodes_of(changed(quickstart(), WhatIf(settings=(("cluster.nodes.small-2.cpu", 900),))))
     assert [nodes[f"small-{i}"].cpu for i in (1, 2, 3)] == [200, 900, 200]
-    together = nodes_of(changed(quickstart(), WhatIf(settings=(("cluster.nodes.small-{1..3}.cpu", 900),))))
+    together = nodes_of(
+        changed(quickstart(), WhatIf(settings=(("cluster.nodes.small-{1..3}.cpu", 900),)))
+    )
     assert [together[f"small-{i}"].cpu for i in (1, 2, 3)] == [900, 900, 900]
 
 
 def test_keys_that_the_file_leaves_out_names_with_dots_and_entries_of_lists_can_be_set() -> None:
     content = {
         "topologies": [
-            {"name": "a", "components": {"in.put": {"spout": True}, "in": {"inputs": {"in.put": "shuffle"}}}},
+            {
+                "name": "a",
+                "components": {"in.put": {"spout": True}, "in": {"inputs": {"in.put": "shuffle"}}},
+            },
             {"name": "b", "components": {"x": {"spout": True}}},
         ],
         "cluster": {"nodes": {"n": {}}},
     }
-    what_if = WhatIf(settings=(("topologies.a.components.in.put.rate", 7), ("topologies[1].priority", 3), ("options.judge.x", 1)))
+    what_if = WhatIf(
+        settings=(
+            ("topologies.a.components.in.put.rate", 7),
+            ("topologies[1].priority", 3),
+            ("options.judge.x", 1),
+        )
+    )
     document = changed(inputs_of(content), what_if).document
     assert document.topologies is not None
     assert document.topologies[0].components["in.put"].rate == 7
@@ -63,18 +82,27 @@ def test_keys_that_the_file_leaves_out_names_with_dots_and_entries_of_lists_can_
 
 
 def test_what_was_measured_task_by_task_becomes_totals_where_a_count_is_changed() -> None:
-    problem = build(changed(quickstart(), WhatIf(settings=(("topology.components.count.tasks", 12),))))
+    problem = build(
+        changed(quickstart(), WhatIf(settings=(("topology.components.count.tasks", 12),)))
+    )
     assert problem.tasks[problem.components.index("count")] == 12
     assert all(s.shares is None for s in problem.streams)  # they were of six tasks
     content = {
-        "topology": {"components": {"s": {"spout": True, "rate": 10}, "b": {"tasks": 2, "inputs": {"s": "shuffle"}}}},
+        "topology": {
+            "components": {
+                "s": {"spout": True, "rate": 10},
+                "b": {"tasks": 2, "inputs": {"s": "shuffle"}},
+            }
+        },
         "traffic": [["s.1", "b.1", 3, 30], ["s.1", "b.2", 7, 90]],
         "cluster": {"nodes": {"n": {}}},
     }
     one = build(changed(inputs_of(content), WhatIf(settings=(("topology.components.b.tasks", 1),))))
     assert [(s.tuples_per_s, s.bytes) for s in one.streams] == [(10, 12)]
     assert len(one.pairs) == 0
-    other = build(changed(inputs_of(content), WhatIf(settings=(("topology.components.b.memory_mb", 1),))))
+    other = build(
+        changed(inputs_of(content), WhatIf(settings=(("topology.components.b.memory_mb", 1),)))
+    )
     assert len(other.pairs) == 2
 
 
@@ -90,7 +118,9 @@ def test_what_was_measured_task_by_task_becomes_totals_where_a_count_is_changed(
         ("streams[4].bytes", 1, r"no entry `\[4\]`; there is: \[0\] to \[0\]"),
     ],
 )  # fmt: skip
-def test_a_wrong_path_names_the_nearest_key_and_what_there_is(path: str, value: object, message: str) -> None:
+def test_a_wrong_path_names_the_nearest_key_and_what_there_is(
+    path: str, value: object, message: str
+) -> None:
     with pytest.raises(InvalidInput, match=message):
         changed(quickstart(), WhatIf(settings=((path, value),)))
 
@@ -102,12 +132,21 @@ def test_a_factor_scales_all_that_grows_with_the_rates() -> None:
         "streams": [{"from": "s", "to": "b", "tuples_per_s": 12}],
         "history": {"s": [[0, 3], [1, 4]]},
     }  # fmt: skip
-    slow, fast = build(inputs_of(content)), build(changed(inputs_of(content), WhatIf(rate_factor=3)))
+    slow, fast = (
+        build(inputs_of(content)),
+        build(changed(inputs_of(content), WhatIf(rate_factor=3))),
+    )
     scaled = slow.scaled(3)
     assert fast.rate.tolist() == scaled.rate.tolist() == [12, 36]
     assert fast.demand.tolist() == scaled.demand.tolist()
-    assert [s.tuples_per_s for s in fast.streams] == [s.tuples_per_s for s in scaled.streams] == [36]
-    bare = {"tasks": {"a": {"cpu": 2}, "b": {"cpu": 3}}, "traffic": [["a", "b", 5, 50]], "cluster": {"nodes": {"n": {}}}}
+    assert (
+        [s.tuples_per_s for s in fast.streams] == [s.tuples_per_s for s in scaled.streams] == [36]
+    )
+    bare = {
+        "tasks": {"a": {"cpu": 2}, "b": {"cpu": 3}},
+        "traffic": [["a", "b", 5, 50]],
+        "cluster": {"nodes": {"n": {}}},
+    }
     twice = faster(inputs_of(bare).document, 2)
     assert twice.traffic == (("a", "b", 10, 100),)
     assert twice.tasks is not None
@@ -118,11 +157,24 @@ def test_a_factor_scales_all_that_grows_with_the_rates() -> None:
 
 
 def test_nodes_are_taken_away_one_by_one_or_as_a_range() -> None:
-    assert list(nodes_of(changed(quickstart(), WhatIf(without=("small-2",))))) == ["big-1", "big-2", "small-1", "small-3"]
-    assert list(nodes_of(changed(quickstart(), WhatIf(without=("small-{1..3}",))))) == ["big-1", "big-2"]
-    with pytest.raises(InvalidInput, match=r"no node `small-7` \(did you mean `small-\d`\?\); it has big-1, big-2, small-1"):
+    assert list(nodes_of(changed(quickstart(), WhatIf(without=("small-2",))))) == [
+        "big-1",
+        "big-2",
+        "small-1",
+        "small-3",
+    ]
+    assert list(nodes_of(changed(quickstart(), WhatIf(without=("small-{1..3}",))))) == [
+        "big-1",
+        "big-2",
+    ]
+    with pytest.raises(
+        InvalidInput,
+        match=r"no node `small-7` \(did you mean `small-\d`\?\); it has big-1, big-2, small-1",
+    ):
         changed(quickstart(), WhatIf(without=("small-7",)))
-    with pytest.raises(Infeasible, match="`report` has no node left, since it may run only on big-1"):
+    with pytest.raises(
+        Infeasible, match="`report` has no node left, since it may run only on big-1"
+    ):
         changed(quickstart(), WhatIf(without=("big-1",)))
     with pytest.raises(Infeasible, match="no node is left"):
         changed(inputs_of({"cluster": {"nodes": {"n{1..2}": {}}}}), WhatIf(without=("n1", "n2")))
@@ -145,11 +197,16 @@ def test_pins_and_measured_facts_follow_a_node_that_is_gone() -> None:
 def test_machines_are_added_to_the_cluster_and_to_what_can_be_rented() -> None:
     nodes = nodes_of(changed(quickstart(), WhatIf(added=(("big", 2),))))
     assert [name for name in nodes if "new" in name] == ["big-new-1", "big-new-2"]
-    assert (nodes["big-new-1"].cpu, nodes["big-new-1"].taken.cpu) == (400, 0)  # what others use on big-1 is not copied
+    assert (nodes["big-new-1"].cpu, nodes["big-new-1"].taken.cpu) == (
+        400,
+        0,
+    )  # what others use on big-1 is not copied
     more = changed(read(CAO), WhatIf(added=(("vt4", 3),))).document.catalog
     assert more is not None
     assert more["vt4"].available == 7
-    with pytest.raises(InvalidInput, match=r"no machine type `bog` \(did you mean `big`\?\); there is: big, small"):
+    with pytest.raises(
+        InvalidInput, match=r"no machine type `bog` \(did you mean `big`\?\); there is: big, small"
+    ):
         changed(quickstart(), WhatIf(added=(("bog", 2),)))
     for count in (0, -1, 1.5, "two"):
         with pytest.raises(InvalidInput, match="how many must be a whole number above 0"):
@@ -198,7 +255,9 @@ def test_every_command_that_plans_tells_both_sides(command: list[str]) -> None:
     before = tried["without_what_if"]
     if "report" in plain:
         assert before["report"] == plain["report"]
-        assert tried["report"]["total_traffic"] == pytest.approx(1.1 * plain["report"]["total_traffic"])
+        assert tried["report"]["total_traffic"] == pytest.approx(
+            1.1 * plain["report"]["total_traffic"]
+        )
     elif "results" in plain:
         assert [r["report"] for r in before["results"]] == [r["report"] for r in plain["results"]]
     else:
@@ -213,14 +272,23 @@ def test_provision_and_judge_tell_both_sides_too(tmp_path: Path) -> None:
     plan = str(tmp_path / "plan.json")
     as_json("place", QUICKSTART, "--by", "storm-even", "--out", plan)
     judged = as_json("judge", plan, "--set", "cluster.nodes.big-2.cpu=10")
-    assert (judged["without_what_if"]["report"]["feasible"], judged["report"]["feasible"]) == (True, False)
-    refused = CliRunner().invoke(main, ["judge", plan, "--without", "small-1"], catch_exceptions=False)
+    assert (judged["without_what_if"]["report"]["feasible"], judged["report"]["feasible"]) == (
+        True,
+        False,
+    )
+    refused = CliRunner().invoke(
+        main, ["judge", plan, "--without", "small-1"], catch_exceptions=False
+    )
     assert refused.exit_code == 1
     assert "it names the node `small-1`, which the cluster does not have" in refused.stderr
 
 
 def test_people_see_the_figures_before_and_after() -> None:
-    result = CliRunner().invoke(main, ["place", QUICKSTART, "--by", "storm-even", "--without", "small-1"], catch_exceptions=False)
+    result = CliRunner().invoke(
+        main,
+        ["place", QUICKSTART, "--by", "storm-even", "--without", "small-1"],
+        catch_exceptions=False,
+    )
     assert result.exit_code == 0
     assert "What if --without small-1" in result.stdout
     assert "without it" in result.stdout
@@ -236,7 +304,11 @@ def test_a_change_may_be_what_makes_a_plan_possible(tmp_path: Path) -> None:
     tried = as_json("place", str(file), "--add", "x=1")
     assert tried["report"]["feasible"]
     assert tried["without_what_if"]["error"]["kind"] == "infeasible"
-    shown = CliRunner().invoke(main, ["place", str(file), "--add", "x=1"], catch_exceptions=False).stdout
+    shown = (
+        CliRunner()
+        .invoke(main, ["place", str(file), "--add", "x=1"], catch_exceptions=False)
+        .stdout
+    )
     assert "Without it there is no plan" in shown
 
 

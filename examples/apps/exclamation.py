@@ -45,13 +45,17 @@ def exclaim(table: pa.Table) -> pa.Table:
     return pa.table({"value": pc.binary_join_element_wise(table["value"], "!!!", "")})
 
 
-def topology(*, per_batch: int = 10_000, seed: int = 0, text: str | None = None, out: str | None = None) -> Topology:
+def topology(
+    *, per_batch: int = 10_000, seed: int = 0, text: str | None = None, out: str | None = None
+) -> Topology:
     """Exclamation over generated words, or over the words in new text files in a folder (`text`)."""
     found = Topology("exclamation")
     if text is None:
         found = found.spout("word", numbers(per_batch), Words(seed), tasks=10)
     else:
-        found = found.spout("word", files(text, format="text", schema="value string"), words, tasks=10)
+        found = found.spout(
+            "word", files(text, format="text", schema="value string"), words, tasks=10
+        )
     found = found.bolt("exclaim1", exclaim, inputs={"word": "shuffle"}, tasks=3)
     found = found.bolt("exclaim2", exclaim, inputs={"exclaim1": "shuffle"}, tasks=2)
     return found.sink("exclaim2", Console() if out is None else Parquet(out))
@@ -59,7 +63,11 @@ def topology(*, per_batch: int = 10_000, seed: int = 0, text: str | None = None,
 
 def expected(batches: int, *, per_batch: int = 10_000, seed: int = 0) -> list[dict[str, int]]:
     """How often each word comes out of each batch."""
-    chosen = (len(WORDS) * draw(np.arange(batches * per_batch), 0, seed)).astype(int).reshape(batches, per_batch)
+    chosen = (
+        (len(WORDS) * draw(np.arange(batches * per_batch), 0, seed))
+        .astype(int)
+        .reshape(batches, per_batch)
+    )
     return [dict(Counter(f"{WORDS[n]}!!!!!!" for n in batch)) for batch in chosen.tolist()]
 
 

@@ -37,8 +37,13 @@ HEADLINE = (
 COLUMNS: tuple[str, ...] = tuple(HEADLINE.split(","))
 LATE_MIN = 15
 MOST = 10
-SUMS = Keyed(pa.schema([("name", pa.string()), ("total", pa.int64()), ("times", pa.int64())]), ("name",))
-VALUES = Keyed(pa.schema([("ranking", pa.string()), ("name", pa.string()), ("value", pa.float64())]), ("ranking",))
+SUMS = Keyed(
+    pa.schema([("name", pa.string()), ("total", pa.int64()), ("times", pa.int64())]), ("name",)
+)
+VALUES = Keyed(
+    pa.schema([("ranking", pa.string()), ("name", pa.string()), ("value", pa.float64())]),
+    ("ranking",),
+)
 
 CARRIERS = ("AA", "DL", "UA", "US", "WN")
 AIRPORTS = tuple(a + b + c for a in "ABDJ" for b in "FLT" for c in "AKWX")
@@ -48,8 +53,18 @@ LINES_PER_FILE = 500  # of the generator, each file with its headline
 
 def flight_numbers(line: np.ndarray, seed: int) -> dict[str, np.ndarray]:
     """What the generated lines say, as whole numbers."""
-    most = {"origin": len(AIRPORTS), "dest": len(AIRPORTS), "carrier": len(CARRIERS), "flight": 40, "out_min": 40, "in_min": 15}
-    found = {name: (limit * draw(line, column, seed) ** 2).astype(np.int64) for column, (name, limit) in enumerate(most.items())}
+    most = {
+        "origin": len(AIRPORTS),
+        "dest": len(AIRPORTS),
+        "carrier": len(CARRIERS),
+        "flight": 40,
+        "out_min": 40,
+        "in_min": 15,
+    }
+    found = {
+        name: (limit * draw(line, column, seed) ** 2).astype(np.int64)
+        for column, (name, limit) in enumerate(most.items())
+    }
     found["late_min"] = (-20 + 90 * draw(line, 10, seed) ** 2).astype(np.int64)
     found["reason"] = (len(REASONS) * draw(line, 11, seed)).astype(np.int64)
     found["cancelled"] = (draw(line, 12, seed) < 0.05).astype(np.int64)
@@ -64,8 +79,18 @@ class Lines:
         self.seed = seed
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        said = {name: values.tolist() for name, values in flight_numbers(table["value"].to_numpy(), self.seed).items()}
-        return pa.table({"value": [written(dict(zip(said, row, strict=True))) for row in zip(*said.values(), strict=True)]})
+        said = {
+            name: values.tolist()
+            for name, values in flight_numbers(table["value"].to_numpy(), self.seed).items()
+        }
+        return pa.table(
+            {
+                "value": [
+                    written(dict(zip(said, row, strict=True)))
+                    for row in zip(*said.values(), strict=True)
+                ]
+            }
+        )
 
 
 def written(said: dict[str, int]) -> str:
@@ -73,13 +98,32 @@ def written(said: dict[str, int]) -> str:
     if said["headline"]:
         return HEADLINE
     row = dict.fromkeys(COLUMNS, "NA")
-    row |= {"Year": "2008", "Month": "1", "DayofMonth": "3", "DayOfWeek": "4", "CRSDepTime": "1955", "CRSArrTime": "2225"}
-    row |= {"UniqueCarrier": CARRIERS[said["carrier"]], "FlightNum": str(1 + said["flight"]), "Diverted": "0"}
-    row |= {"Origin": AIRPORTS[said["origin"]], "Dest": AIRPORTS[said["dest"]], "Cancelled": str(said["cancelled"])}
+    row |= {
+        "Year": "2008",
+        "Month": "1",
+        "DayofMonth": "3",
+        "DayOfWeek": "4",
+        "CRSDepTime": "1955",
+        "CRSArrTime": "2225",
+    }
+    row |= {
+        "UniqueCarrier": CARRIERS[said["carrier"]],
+        "FlightNum": str(1 + said["flight"]),
+        "Diverted": "0",
+    }
+    row |= {
+        "Origin": AIRPORTS[said["origin"]],
+        "Dest": AIRPORTS[said["dest"]],
+        "Cancelled": str(said["cancelled"]),
+    }
     if said["cancelled"]:
         row["CancellationCode"] = REASONS[said["reason"]]
     else:
-        row |= {"ArrDelay": str(said["late_min"]), "TaxiOut": str(said["out_min"]), "TaxiIn": str(said["in_min"])}
+        row |= {
+            "ArrDelay": str(said["late_min"]),
+            "TaxiOut": str(said["out_min"]),
+            "TaxiIn": str(said["in_min"]),
+        }
         row["CancellationCode"] = ""
     return ",".join(row.values())
 
@@ -87,7 +131,8 @@ def written(said: dict[str, int]) -> str:
 def records(table: pa.Table) -> pa.Table:
     """w1: lines that are records."""
     record = pc.and_(
-        pc.equal(pc.count_substring(table["value"], ","), len(COLUMNS) - 1), pc.invert(pc.starts_with(table["value"], "Year,"))
+        pc.equal(pc.count_substring(table["value"], ","), len(COLUMNS) - 1),
+        pc.invert(pc.starts_with(table["value"], "Year,")),
     )
     return table.select(["value"]).filter(record)
 
@@ -97,7 +142,9 @@ def columns(table: pa.Table, *names: str) -> Iterable[Any]:
     fields = pc.split_pattern(table["value"], ",")
     for name in names:
         column = pc.list_element(fields, COLUMNS.index(name))
-        yield pc.if_else(pc.is_in(column, pa.array(["NA", ""])), pa.scalar(None, pa.string()), column)
+        yield pc.if_else(
+            pc.is_in(column, pa.array(["NA", ""])), pa.scalar(None, pa.string()), column
+        )
 
 
 def facts(name: Any, value: Any) -> pa.Table:
@@ -131,13 +178,23 @@ class Sum:
         self.ranking, self.mean = ranking, mean
 
     def __call__(self, table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
-        came = table.group_by("name").aggregate([("value", "sum"), ("value", "count")]).rename_columns(SUMS.schema.names)
-        both = pa.concat_tables([state, came]).group_by("name").aggregate([("total", "sum"), ("times", "sum")])
+        came = (
+            table.group_by("name")
+            .aggregate([("value", "sum"), ("value", "count")])
+            .rename_columns(SUMS.schema.names)
+        )
+        both = (
+            pa.concat_tables([state, came])
+            .group_by("name")
+            .aggregate([("total", "sum"), ("times", "sum")])
+        )
         both = both.rename_columns(SUMS.schema.names)
         new = both.join(came.select(["name"]), "name", join_type="left semi")
         total, times = (pc.cast(new[name], pa.float64()) for name in ("total", "times"))
         value = pc.divide(total, times) if self.mean else total
-        return pa.table({"ranking": pa.repeat(self.ranking, new.num_rows), "name": new["name"], "value": value}), both
+        return pa.table(
+            {"ranking": pa.repeat(self.ranking, new.num_rows), "name": new["name"], "value": value}
+        ), both
 
 
 def rank(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -149,13 +206,22 @@ def rank(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     return first.append_column("rank", pa.array(range(1, first.num_rows + 1), pa.int64())), every
 
 
-def topology(*, lines: int = 10_000, seed: int = 0, tasks: int = 2, text: str | None = None, out: str | None = None) -> Topology:
+def topology(
+    *,
+    lines: int = 10_000,
+    seed: int = 0,
+    tasks: int = 2,
+    text: str | None = None,
+    out: str | None = None,
+) -> Topology:
     """Flight statistics over generated lines, or over the yearly files in a folder (`text`)."""
     found = Topology("flight")
     if text is None:
         found = found.spout("w0", numbers(lines), Lines(seed), tasks=1)
     else:
-        found = found.spout("w0", files(text, format="text", schema="value string", per_batch=1), tasks=1)
+        found = found.spout(
+            "w0", files(text, format="text", schema="value string", per_batch=1), tasks=1
+        )
     found = found.bolt("w1", records, inputs={"w0": "shuffle"}, tasks=tasks)
     for name, function in (("w2", taxi_times), ("w3", late), ("w4", cancellations)):
         found = found.bolt(name, function, inputs={"w1": "shuffle"}, tasks=tasks)
@@ -165,15 +231,26 @@ def topology(*, lines: int = 10_000, seed: int = 0, tasks: int = 2, text: str | 
         "w7": ("w4", Sum("reason", mean=False)),
     }
     for name, (source, function) in sums.items():
-        found = found.bolt(name, function, inputs={source: {"grouping": "fields", "fields": ["name"]}}, tasks=tasks, state=SUMS)
+        found = found.bolt(
+            name,
+            function,
+            inputs={source: {"grouping": "fields", "fields": ["name"]}},
+            tasks=tasks,
+            state=SUMS,
+        )
     by_ranking = {"grouping": "fields", "fields": ["ranking"]}
     found = found.bolt("w8", rank, inputs=dict.fromkeys(sums, by_ranking), tasks=1, state=VALUES)
     return found.sink("w8", Console() if out is None else Parquet(out))
 
 
-def expected(batches: int, *, lines: int = 10_000, seed: int = 0) -> list[dict[str, list[tuple[str, float]]]]:
+def expected(
+    batches: int, *, lines: int = 10_000, seed: int = 0
+) -> list[dict[str, list[tuple[str, float]]]]:
     """After each batch the rankings, from the numbers alone, all lines again."""
-    said = {name: values.tolist() for name, values in flight_numbers(np.arange(batches * lines), seed).items()}
+    said = {
+        name: values.tolist()
+        for name, values in flight_numbers(np.arange(batches * lines), seed).items()
+    }
     rows = [dict(zip(said, row, strict=True)) for row in zip(*said.values(), strict=True)]
     found: list[dict[str, list[tuple[str, float]]]] = []
     for batch in range(batches):

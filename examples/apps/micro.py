@@ -34,7 +34,12 @@ STEPS = {"low": 581, "mid": 1030, "high": 1915, "sink": 581}  # table 3, machine
 FACTOR, TERM = 6364136223846793005, 1442695040888963407  # modulo 2^64
 SHAPES: Mapping[str, Mapping[str, tuple[str, ...]]] = {  # bolt -> what it gets its tuples from
     "linear": {"low": ("source",), "mid": ("low",), "high": ("mid",)},
-    "diamond": {"low": ("source",), "mid": ("source",), "high": ("source",), "sink": ("low", "mid", "high")},
+    "diamond": {
+        "low": ("source",),
+        "mid": ("source",),
+        "high": ("source",),
+        "sink": ("low", "mid", "high"),
+    },
     "star": {"mid": ("source-1", "source-2"), "low": ("mid",), "high": ("mid",)},
 }
 
@@ -47,7 +52,9 @@ def ends(shape: str) -> list[str]:
 
 def spouts(shape: str) -> list[str]:
     """The components that get tuples from nobody, in the order of their names."""
-    return sorted({source for sources in SHAPES[shape].values() for source in sources} - set(SHAPES[shape]))
+    return sorted(
+        {source for sources in SHAPES[shape].values() for source in sources} - set(SHAPES[shape])
+    )
 
 
 class Tuples:
@@ -61,8 +68,14 @@ class Tuples:
         found = {"id": pa.array(name), "value": pa.array(first_values(name, self.seed))}
         if self.payload_bytes:
             words = -(-self.payload_bytes // 8)
-            number = name.astype(np.uint64)[:, None] * np.uint64(words) + np.arange(words, dtype=np.uint64)
-            noise = first_values(number.ravel(), self.seed + 1).view(np.uint8).reshape(len(name), -1)[:, : self.payload_bytes]
+            number = name.astype(np.uint64)[:, None] * np.uint64(words) + np.arange(
+                words, dtype=np.uint64
+            )
+            noise = (
+                first_values(number.ravel(), self.seed + 1)
+                .view(np.uint8)
+                .reshape(len(name), -1)[:, : self.payload_bytes]
+            )
             found["payload"] = pa.FixedSizeBinaryArray.from_buffers(
                 pa.binary(self.payload_bytes), len(name), [None, pa.py_buffer(noise.tobytes())]
             )
@@ -71,7 +84,9 @@ class Tuples:
 
 def first_values(name: np.ndarray, seed: int) -> np.ndarray:
     """The value with which a tuple sets out: a hash of its id and the seed."""
-    return cast("Any", hash_array)(name.astype(np.uint64) + np.uint64(seed * 0xD1342543DE82EF95 % 2**64))
+    return cast("Any", hash_array)(
+        name.astype(np.uint64) + np.uint64(seed * 0xD1342543DE82EF95 % 2**64)
+    )
 
 
 class Compute:
@@ -106,7 +121,9 @@ def topology(
         raise InvalidInput(f"there is no shape `{shape}`; there are {', '.join(SHAPES)}")
     found, sources = Topology(shape), spouts(shape)
     for number, name in enumerate(sources):
-        found = found.spout(name, numbers(per_batch), Tuples(number, len(sources), payload_bytes, seed), tasks=1)
+        found = found.spout(
+            name, numbers(per_batch), Tuples(number, len(sources), payload_bytes, seed), tasks=1
+        )
     for bolt, inputs in SHAPES[shape].items():
         function = Compute(bolt, round(STEPS[bolt] * work), last=bolt in ends(shape))
         found = found.bolt(bolt, function, inputs=dict.fromkeys(inputs, "shuffle"), tasks=tasks)
@@ -116,7 +133,12 @@ def topology(
 
 
 def expected(
-    batches: int, *, shape: str = "linear", per_batch: int = 10_000, work: float = 1.0, seed: int = 0
+    batches: int,
+    *,
+    shape: str = "linear",
+    per_batch: int = 10_000,
+    work: float = 1.0,
+    seed: int = 0,
 ) -> list[list[tuple[str, int, int]]]:
     """What comes out of each batch, (bolt, id, value) in order: along every path, all steps at once."""
     sources = len(spouts(shape))
@@ -127,8 +149,13 @@ def expected(
         rows: list[tuple[str, int, int]] = []
         for bolt, steps in paths(shape, work):
             factor = pow(FACTOR, steps, 2**64)
-            term = TERM * ((pow(FACTOR, steps, (FACTOR - 1) * 2**64) - 1) // (FACTOR - 1))  # 1 + f + f^2 + ..
-            rows += [(bolt, name, (factor * value + term) % 2**64) for name, value in zip(names.tolist(), first, strict=True)]
+            term = TERM * (
+                (pow(FACTOR, steps, (FACTOR - 1) * 2**64) - 1) // (FACTOR - 1)
+            )  # 1 + f + f^2 + ..
+            rows += [
+                (bolt, name, (factor * value + term) % 2**64)
+                for name, value in zip(names.tolist(), first, strict=True)
+            ]
         found.append(sorted(rows))
     return found
 
@@ -148,4 +175,7 @@ def paths(shape: str, work: float) -> list[tuple[str, int]]:
 def result(out: str, batches: int, *, shape: str = "linear") -> list[list[tuple[str, int, int]]]:
     """What a run has written, in the form of `expected`."""
     outputs = [read_batches(f"{out}/{bolt}", batches) for bolt in ends(shape)]
-    return [sorted((r["bolt"], r["id"], r["value"]) for rows in batch for r in rows) for batch in zip(*outputs, strict=True)]
+    return [
+        sorted((r["bolt"], r["id"], r["value"]) for rows in batch for r in rows)
+        for batch in zip(*outputs, strict=True)
+    ]

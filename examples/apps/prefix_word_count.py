@@ -26,7 +26,10 @@ from headrace.run.sources import draw, files, numbers
 SYLLABLES = ("ba", "den", "fi", "gol", "ka", "pa", "pe", "per", "pi", "ra", "tem", "vo")
 VOCABULARY = tuple(a + b + c for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES)
 WORDS_PER_SENTENCE = 10
-COUNTS = Keyed(pa.schema([("prefix", pa.string()), ("word", pa.string()), ("count", pa.int64())]), ("prefix", "word"))
+COUNTS = Keyed(
+    pa.schema([("prefix", pa.string()), ("word", pa.string()), ("count", pa.int64())]),
+    ("prefix", "word"),
+)
 
 
 def word_numbers(sentence: np.ndarray, seed: int) -> np.ndarray:
@@ -43,7 +46,9 @@ class Sentences:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         chosen = word_numbers(table["value"].to_numpy(), self.seed)
-        return pa.table({"value": [" ".join(VOCABULARY[n] for n in words) for words in chosen.tolist()]})
+        return pa.table(
+            {"value": [" ".join(VOCABULARY[n] for n in words) for words in chosen.tolist()]}
+        )
 
 
 class Seek:
@@ -54,7 +59,11 @@ class Seek:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         first = "value" in table.column_names
-        words = pc.list_flatten(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(table["value"]))) if first else table["word"]
+        words = (
+            pc.list_flatten(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(table["value"])))
+            if first
+            else table["word"]
+        )
         found = words.filter(pc.starts_with(words, self.prefix))
         return pa.table({"prefix": pa.repeat(self.prefix, len(found)), "word": found})
 
@@ -63,7 +72,12 @@ def count(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The new count of every word that came, and all counts; called once per bolt of the chain, and each has its own prefix."""
     key = list(COUNTS.key)
     came = table.group_by(key).aggregate([("word", "count")]).rename_columns(COUNTS.schema.names)
-    both = pa.concat_tables([state, came]).group_by(key).aggregate([("count", "sum")]).rename_columns(COUNTS.schema.names)
+    both = (
+        pa.concat_tables([state, came])
+        .group_by(key)
+        .aggregate([("count", "sum")])
+        .rename_columns(COUNTS.schema.names)
+    )
     return both.join(came.select(key), key, join_type="left semi"), both
 
 
@@ -91,9 +105,13 @@ def topology(
     return found.sink("count", Console() if out is None else Parquet(out))
 
 
-def expected(batches: int, *, sentences: int = 10_000, prefix: str = "per", seed: int = 0) -> dict[tuple[str, str], int]:
+def expected(
+    batches: int, *, sentences: int = 10_000, prefix: str = "per", seed: int = 0
+) -> dict[tuple[str, str], int]:
     """The counts after some batches, (prefix, word) -> count, from the numbers alone."""
-    often = np.bincount(word_numbers(np.arange(batches * sentences), seed).ravel(), minlength=len(VOCABULARY)).tolist()
+    often = np.bincount(
+        word_numbers(np.arange(batches * sentences), seed).ravel(), minlength=len(VOCABULARY)
+    ).tolist()
     found: dict[tuple[str, str], int] = {}
     for word, times in zip(VOCABULARY, often, strict=True):
         for letters in range(1, len(prefix) + 1):
@@ -110,6 +128,8 @@ def result(out: str, batches: int) -> dict[tuple[str, str], int]:
     for rows in read_batches(out, batches):
         latest: Counter[tuple[str, str]] = Counter()
         for row in rows:
-            latest[row["prefix"], row["word"]] += row["count"]  # a row that came twice would count twice
+            latest[row["prefix"], row["word"]] += row[
+                "count"
+            ]  # a row that came twice would count twice
         found |= latest
     return found

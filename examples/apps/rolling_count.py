@@ -22,13 +22,18 @@ from headrace.run.sinks import read_batches
 from headrace.run.sources import draw, files, numbers
 
 WORDS_PER_SENTENCE = 8
-SLOTS = Keyed(pa.schema([("word", pa.string()), ("batch", pa.int64()), ("count", pa.int64())]), ("word",))
+SLOTS = Keyed(
+    pa.schema([("word", pa.string()), ("batch", pa.int64()), ("count", pa.int64())]), ("word",)
+)
 
 
 def word_numbers(sentence: np.ndarray, seed: int) -> np.ndarray:
     """The words of generated sentences, [sentences, words]; what is talked about changes with every thousand sentences."""
     topic = sentence[:, None] // 1000 * 50
-    return topic + np.stack([(400 * draw(sentence, c, seed) ** 3).astype(np.int64) for c in range(WORDS_PER_SENTENCE)], axis=1)
+    return topic + np.stack(
+        [(400 * draw(sentence, c, seed) ** 3).astype(np.int64) for c in range(WORDS_PER_SENTENCE)],
+        axis=1,
+    )
 
 
 class Sentences:
@@ -39,13 +44,18 @@ class Sentences:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         chosen = word_numbers(table["value"].to_numpy(), self.seed)
-        return pa.table({"value": [" ".join(f"word{n}" for n in words) for words in chosen.tolist()]})
+        return pa.table(
+            {"value": [" ".join(f"word{n}" for n in words) for words in chosen.tolist()]}
+        )
 
 
 def split(table: pa.Table) -> dict[str, pa.Table]:
     """One row per word, and a sign that a batch has gone by."""
     words = pc.list_flatten(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(table["value"])))
-    return {"default": pa.table({"word": words}).filter(pc.not_equal(words, "")), "tick": pa.table({"tick": [True]})}
+    return {
+        "default": pa.table({"word": words}).filter(pc.not_equal(words, "")),
+        "tick": pa.table({"tick": [True]}),
+    }
 
 
 class Roll:
@@ -54,35 +64,63 @@ class Roll:
     def __init__(self, window: int) -> None:
         self.window = window
 
-    def __call__(self, table: pa.Table, state: pa.Table, batch: int) -> tuple[pa.Table | None, pa.Table]:
+    def __call__(
+        self, table: pa.Table, state: pa.Table, batch: int
+    ) -> tuple[pa.Table | None, pa.Table]:
         if "tick" not in table.column_names:
-            came = table.group_by("word").aggregate([("word", "count")]).rename_columns(["word", "count"])
+            came = (
+                table.group_by("word")
+                .aggregate([("word", "count")])
+                .rename_columns(["word", "count"])
+            )
             slot = pa.repeat(pa.scalar(batch, pa.int64()), came.num_rows)
-            return None, pa.concat_tables([state, came.append_column("batch", slot).select(state.column_names)])
+            return None, pa.concat_tables(
+                [state, came.append_column("batch", slot).select(state.column_names)]
+            )
         inside = state.filter(pc.greater(state["batch"], batch - self.window))
-        return inside.group_by("word").aggregate([("count", "sum")]).rename_columns(["word", "count"]), inside
+        return inside.group_by("word").aggregate([("count", "sum")]).rename_columns(
+            ["word", "count"]
+        ), inside
 
 
 def topology(
-    *, sentences: int = 1000, window: int = 3, seed: int = 0, tasks: int = 4, text: str | None = None, out: str | None = None
+    *,
+    sentences: int = 1000,
+    window: int = 3,
+    seed: int = 0,
+    tasks: int = 4,
+    text: str | None = None,
+    out: str | None = None,
 ) -> Topology:
     """Rolling count over generated sentences, or over the lines of new text files in a folder (`text`), one file per batch."""
     found = Topology("rolling-count")
     if text is None:
         found = found.spout("sentence", numbers(sentences), Sentences(seed), tasks=2)
     else:
-        found = found.spout("sentence", files(text, format="text", schema="value string", per_batch=1), tasks=2)
+        found = found.spout(
+            "sentence", files(text, format="text", schema="value string", per_batch=1), tasks=2
+        )
     found = found.bolt("split", split, inputs={"sentence": "shuffle"}, tasks=tasks)
-    told = {"split": [{"grouping": "fields", "fields": ["word"]}, {"grouping": "all", "stream": "tick"}]}
+    told = {
+        "split": [{"grouping": "fields", "fields": ["word"]}, {"grouping": "all", "stream": "tick"}]
+    }
     found = found.bolt("count", Roll(window), inputs=told, tasks=tasks, state=SLOTS)
     return found.sink("count", Console() if out is None else Parquet(out))
 
 
-def expected(batches: int, *, sentences: int = 1000, window: int = 3, seed: int = 0) -> list[dict[str, int]]:
+def expected(
+    batches: int, *, sentences: int = 1000, window: int = 3, seed: int = 0
+) -> list[dict[str, int]]:
     """After each batch the counts in the window, counted anew from its sentences."""
     chosen = word_numbers(np.arange(batches * sentences), seed)
-    spans = ((max(0, batch + 1 - window) * sentences, (batch + 1) * sentences) for batch in range(batches))
-    return [dict(Counter(f"word{n}" for n in chosen[first:end].ravel().tolist())) for first, end in spans]
+    spans = (
+        (max(0, batch + 1 - window) * sentences, (batch + 1) * sentences)
+        for batch in range(batches)
+    )
+    return [
+        dict(Counter(f"word{n}" for n in chosen[first:end].ravel().tolist()))
+        for first, end in spans
+    ]
 
 
 def result(out: str, batches: int) -> list[dict[str, int]]:

@@ -36,27 +36,41 @@ PLUG = ("house_id", "household_id", "plug_id")
 
 
 def keyed(key: tuple[str, ...], *columns: str) -> Keyed:
-    return Keyed(pa.schema([*((name, pa.int32()) for name in key), *((name, pa.int64()) for name in columns)]), key)
+    return Keyed(
+        pa.schema(
+            [*((name, pa.int32()) for name in key), *((name, pa.int64()) for name in columns)]
+        ),
+        key,
+    )
 
 
 OPEN = keyed(PLUG, "slice", "load_mw", "readings")  # slices that are not over
 PREDICTION = {
-    key: pa.schema([*keyed(key, "slice").schema, pa.field("load_mw", pa.float64())]) for key in (HOUSE, PLUG)
+    key: pa.schema([*keyed(key, "slice").schema, pa.field("load_mw", pa.float64())])
+    for key in (HOUSE, PLUG)
 }  # `slice` is the one that is predicted
 
 START_S = 1_377_986_400  # 2013-09-01 00:00 in the houses, where the challenge's file begins
 HOUSEHOLDS, PLUGS = 2, 3  # per house, per household
 
 
-def reading_numbers(reading: np.ndarray, houses: int, every_s: int, seed: int) -> dict[str, np.ndarray]:
+def reading_numbers(
+    reading: np.ndarray, houses: int, every_s: int, seed: int
+) -> dict[str, np.ndarray]:
     """What the generated readings say, as whole numbers; one reading in ten is missing."""
     meters = houses * HOUSEHOLDS * PLUGS * 2  # every plug tells its work and its load
     meter, at_s = reading % meters, START_S + reading // meters * every_s
     plug = meter // 2
-    evening = 1.0 - np.abs((at_s - START_S) % 86_400 / 43_200 - 1.5).clip(0, 1)  # from noon on, highest at six
+    evening = 1.0 - np.abs((at_s - START_S) % 86_400 / 43_200 - 1.5).clip(
+        0, 1
+    )  # from noon on, highest at six
     load_mw = 1000 + 40_000 * draw(plug, 0, seed) + 200_000 * evening * draw(reading, 1, seed)
     found = {"id": reading, "timestamp": at_s, "milli": load_mw, "property": meter % 2}
-    found |= {"plug_id": plug % PLUGS, "household_id": plug // PLUGS % HOUSEHOLDS, "house_id": plug // (PLUGS * HOUSEHOLDS)}
+    found |= {
+        "plug_id": plug % PLUGS,
+        "household_id": plug // PLUGS % HOUSEHOLDS,
+        "house_id": plug // (PLUGS * HOUSEHOLDS),
+    }
     there = draw(reading, 2, seed) >= 0.1
     return {name: values[there].astype(np.int64) for name, values in found.items()}
 
@@ -69,8 +83,18 @@ class Readings:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         said = reading_numbers(table["value"].to_numpy(), self.houses, self.every_s, self.seed)
-        whole = {name: pa.array(said[name].astype(np.int32)) for name in ("property", "plug_id", "household_id", "house_id")}
-        return pa.table({"id": said["id"], "timestamp": said["timestamp"], "value": said["milli"] / 1000, **whole})
+        whole = {
+            name: pa.array(said[name].astype(np.int32))
+            for name in ("property", "plug_id", "household_id", "house_id")
+        }
+        return pa.table(
+            {
+                "id": said["id"],
+                "timestamp": said["timestamp"],
+                "value": said["milli"] / 1000,
+                **whole,
+            }
+        )
 
 
 def load(table: pa.Table) -> dict[str, pa.Table]:
@@ -88,12 +112,18 @@ def average(table: pa.Table, state: pa.Table) -> tuple[pa.Table | None, pa.Table
     if "now_s" not in table.column_names:
         came = table.append_column("readings", pa.repeat(pa.scalar(1, pa.int64()), table.num_rows))
         both = pa.concat_tables([state, came.select(state.column_names)]).group_by([*PLUG, "slice"])
-        return None, both.aggregate([("load_mw", "sum"), ("readings", "sum")]).rename_columns(state.column_names)
+        return None, both.aggregate([("load_mw", "sum"), ("readings", "sum")]).rename_columns(
+            state.column_names
+        )
     now = (pc.max(table["now_s"]).as_py() - START_S) // SLICE_S
     over = state.filter(pc.less(state["slice"], now))
-    twice = pc.multiply(over["readings"], 2)  # rounds to the nearest milliwatt in whole numbers, halves up
+    twice = pc.multiply(
+        over["readings"], 2
+    )  # rounds to the nearest milliwatt in whole numbers, halves up
     mean = pc.divide(pc.add(pc.multiply(over["load_mw"], 2), over["readings"]), twice)
-    return over.select([*PLUG, "slice"]).append_column("load_mw", mean), state.filter(pc.greater_equal(state["slice"], now))
+    return over.select([*PLUG, "slice"]).append_column("load_mw", mean), state.filter(
+        pc.greater_equal(state["slice"], now)
+    )
 
 
 class Predict:
@@ -107,7 +137,10 @@ class Predict:
         history = pd.concat([state, came], ignore_index=True)
         came["ahead"] = came["slice"] + 2
         same_time = came.assign(time=came["ahead"] % SLICES_PER_DAY).merge(
-            history.assign(time=history["slice"] % SLICES_PER_DAY), how="left", on=[*self.key, "time"], suffixes=("", "_then")
+            history.assign(time=history["slice"] % SLICES_PER_DAY),
+            how="left",
+            on=[*self.key, "time"],
+            suffixes=("", "_then"),
         )
         before = same_time[same_time["slice_then"] < same_time["ahead"]]
         usual = before.groupby([*self.key, "ahead"])["load_mw_then"].median().rename("usual")
@@ -131,7 +164,9 @@ def topology(
     if csv is None:
         found = found.spout("reading", numbers(readings), Readings(houses, every_s, seed), tasks=2)
     else:
-        found = found.spout("reading", files(csv, format="csv", schema=SCHEMA, per_batch=1), tasks=2)
+        found = found.spout(
+            "reading", files(csv, format="csv", schema=SCHEMA, per_batch=1), tasks=2
+        )
     by_plug = {"grouping": "fields", "fields": list(PLUG)}
     found = found.bolt("load", load, inputs={"reading": "shuffle"}, tasks=tasks)
     told = {"load": [by_plug, {"grouping": "all", "stream": "time"}]}
@@ -152,7 +187,9 @@ def expected(
     said = reading_numbers(np.arange(batches * readings), houses, every_s, seed)
     now = (int(said["timestamp"].max()) - START_S) // SLICE_S
     loads: dict[tuple[int, ...], list[int]] = {}
-    for at_s, milli, kind, *plug in zip(*(said[n].tolist() for n in ("timestamp", "milli", "property", *PLUG)), strict=True):
+    for at_s, milli, kind, *plug in zip(
+        *(said[n].tolist() for n in ("timestamp", "milli", "property", *PLUG)), strict=True
+    ):
         if kind == LOAD and (slice_ := (at_s - START_S) // SLICE_S) < now:
             loads.setdefault((*plug, slice_), []).append(milli)
     plugs = {key: int(sum(values) / len(values) + 0.5) for key, values in loads.items()}
@@ -171,11 +208,15 @@ def _predicted(means: dict[tuple[int, ...], int]) -> dict[tuple[int, ...], float
     return found
 
 
-def result(out: str, batches: int) -> tuple[dict[tuple[int, ...], float], dict[tuple[int, ...], float]]:
+def result(
+    out: str, batches: int
+) -> tuple[dict[tuple[int, ...], float], dict[tuple[int, ...], float]]:
     """What a run has written, in the form of `expected`."""
     found: dict[tuple[str, ...], dict[tuple[int, ...], float]] = {PLUG: {}, HOUSE: {}}
     for name, key in (("plug", PLUG), ("house", HOUSE)):
         for row in (row for rows in read_batches(f"{out}/{name}", batches) for row in rows):
             what = (*(row[column] for column in key), row["slice"])
-            found[key][what] = found[key].get(what, 0.0) + row["load_mw"]  # a row that came twice would count twice
+            found[key][what] = (
+                found[key].get(what, 0.0) + row["load_mw"]
+            )  # a row that came twice would count twice
     return found[PLUG], found[HOUSE]

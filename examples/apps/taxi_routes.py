@@ -28,7 +28,10 @@ from headrace.run.sources import draw, files, numbers
 
 CELLS = 300  # per side
 EAST_DEG, SOUTH_DEG = 0.005986, 0.004491556  # 500 m
-WEST_EDGE_DEG, NORTH_EDGE_DEG = -74.913585 - EAST_DEG / 2, 41.474937 + SOUTH_DEG / 2  # the challenge gives the centre of cell 1.1
+WEST_EDGE_DEG, NORTH_EDGE_DEG = (
+    -74.913585 - EAST_DEG / 2,
+    41.474937 + SOUTH_DEG / 2,
+)  # the challenge gives the centre of cell 1.1
 WINDOW_S = 30 * 60
 MOST = 10
 TIME = "%Y-%m-%d %H:%M:%S"
@@ -38,17 +41,23 @@ SCHEMA = (
     "fare_amount double, surcharge double, mta_tax double, tip_amount double, tolls_amount double, total_amount double"
 )
 RECENT = Keyed(
-    pa.schema([("start_cell", pa.string()), ("end_cell", pa.string()), ("dropoff_s", pa.int64())]), ("start_cell", "end_cell")
+    pa.schema([("start_cell", pa.string()), ("end_cell", pa.string()), ("dropoff_s", pa.int64())]),
+    ("start_cell", "end_cell"),
 )
 
 START_S = 1_357_000_200  # 2013-01-01 00:30, the first half hour of the challenge's year
-HOT_CELL = (155, 160)  # (column, row) in lower Manhattan, the corner of the district in which the generator's taxis drive
+HOT_CELL = (
+    155,
+    160,
+)  # (column, row) in lower Manhattan, the corner of the district in which the generator's taxis drive
 DISTRICT = 20  # cells per side
 
 
 def route_numbers(trip: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The cells of generated trips, [trips, 4] (start column, start row, end column, end row; from 1), and which trips the grid holds."""
-    offset = np.stack([(DISTRICT * draw(trip, c, seed) ** 4).astype(np.int64) for c in range(4)], axis=1)
+    offset = np.stack(
+        [(DISTRICT * draw(trip, c, seed) ** 4).astype(np.int64) for c in range(4)], axis=1
+    )
     return np.array(HOT_CELL * 2) + offset, draw(trip, 4, seed) >= 0.02
 
 
@@ -62,7 +71,9 @@ class Trips:
         trip = table["value"].to_numpy()
         cells, inside = route_numbers(trip, self.seed)
         within = np.stack([0.1 + 0.8 * draw(trip, 5 + c, self.seed) for c in range(4)], axis=1)
-        degrees = np.array([EAST_DEG, -SOUTH_DEG] * 2) * (cells - 1 + within) + np.array([WEST_EDGE_DEG, NORTH_EDGE_DEG] * 2)
+        degrees = np.array([EAST_DEG, -SOUTH_DEG] * 2) * (cells - 1 + within) + np.array(
+            [WEST_EDGE_DEG, NORTH_EDGE_DEG] * 2
+        )
         degrees[~inside, :2] = 0.0
         place = np.round(degrees, 6).T
         lasts_s = (60 + 1740 * draw(trip, 9, self.seed)).astype(np.int64)
@@ -102,14 +113,23 @@ def cell(table: pa.Table) -> dict[str, pa.Table]:
     """The route and the end of every trip inside the grid, and the time it is."""
     inside, ends = True, dict[str, Any]()
     for end, where in (("start_cell", "pickup"), ("end_cell", "dropoff")):
-        column = pc.floor(pc.divide(pc.subtract(table[f"{where}_longitude"], WEST_EDGE_DEG), EAST_DEG))
-        row = pc.floor(pc.divide(pc.subtract(NORTH_EDGE_DEG, table[f"{where}_latitude"]), SOUTH_DEG))
+        column = pc.floor(
+            pc.divide(pc.subtract(table[f"{where}_longitude"], WEST_EDGE_DEG), EAST_DEG)
+        )
+        row = pc.floor(
+            pc.divide(pc.subtract(NORTH_EDGE_DEG, table[f"{where}_latitude"]), SOUTH_DEG)
+        )
         for number in (column, row):
             inside = pc.and_(inside, pc.and_(pc.greater_equal(number, 0), pc.less(number, CELLS)))
-        names = (pc.cast(pc.cast(pc.add(number, 1), pa.int64(), safe=False), pa.string()) for number in (column, row))
+        names = (
+            pc.cast(pc.cast(pc.add(number, 1), pa.int64(), safe=False), pa.string())
+            for number in (column, row)
+        )
         ends[end] = pc.binary_join_element_wise(*names, ".")
     dropoff_s = pc.strptime(table["dropoff_datetime"], format=TIME, unit="s").cast(pa.int64())
-    trips = pa.table({**ends, "dropoff_s": dropoff_s}).filter(inside)  # a place that is missing is not inside either
+    trips = pa.table({**ends, "dropoff_s": dropoff_s}).filter(
+        inside
+    )  # a place that is missing is not inside either
     now = pa.table({"now_s": pa.array([pc.max(trips["dropoff_s"]).as_py()], pa.int64())})
     return {"default": trips, "time": now.slice(0, 1 if trips.num_rows else 0)}
 
@@ -120,14 +140,23 @@ def route(table: pa.Table, state: pa.Table) -> tuple[pa.Table | None, pa.Table]:
         return None, pa.concat_tables([state, table.select(state.column_names)])
     now_s = pc.max(table["now_s"])
     recent = state.filter(pc.greater(state["dropoff_s"], pc.subtract(now_s, WINDOW_S)))
-    counts = recent.group_by(["start_cell", "end_cell"]).aggregate([("dropoff_s", "count"), ("dropoff_s", "max")])
+    counts = recent.group_by(["start_cell", "end_cell"]).aggregate(
+        [("dropoff_s", "count"), ("dropoff_s", "max")]
+    )
     counts = counts.rename_columns(["start_cell", "end_cell", "trips", "last_s"])
-    return most_frequent(counts).append_column("now_s", pa.repeat(now_s, min(MOST, counts.num_rows))), recent
+    return most_frequent(counts).append_column(
+        "now_s", pa.repeat(now_s, min(MOST, counts.num_rows))
+    ), recent
 
 
 def most_frequent(counts: pa.Table) -> pa.Table:
     """The first ten routes."""
-    order = [("trips", "descending"), ("last_s", "descending"), ("start_cell", "ascending"), ("end_cell", "ascending")]
+    order = [
+        ("trips", "descending"),
+        ("last_s", "descending"),
+        ("start_cell", "ascending"),
+        ("end_cell", "ascending"),
+    ]
     return counts.sort_by(order).slice(0, MOST)
 
 
@@ -156,7 +185,11 @@ def topology(
     by_route = {"grouping": "fields", "fields": list(RECENT.key)}
     found = found.bolt("cell", cell, inputs={"trip": "shuffle"}, tasks=tasks)
     found = found.bolt(
-        "route", route, inputs={"cell": [by_route, {"grouping": "all", "stream": "time"}]}, tasks=tasks, state=RECENT
+        "route",
+        route,
+        inputs={"cell": [by_route, {"grouping": "all", "stream": "time"}]},
+        tasks=tasks,
+        state=RECENT,
     )
     found = found.bolt("rank", rank, inputs={"route": "global"}, tasks=1)
     return found.sink("rank", Console() if out is None else Parquet(out))
@@ -184,4 +217,7 @@ def expected(
 
 def result(out: str, batches: int) -> list[list[tuple[int, str, str, int]]]:
     """What a run has written, in the form of `expected`."""
-    return [sorted((r["rank"], r["start_cell"], r["end_cell"], r["trips"]) for r in rows) for rows in read_batches(out, batches)]
+    return [
+        sorted((r["rank"], r["start_cell"], r["end_cell"], r["trips"]) for r in rows)
+        for rows in read_batches(out, batches)
+    ]

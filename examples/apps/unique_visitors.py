@@ -25,7 +25,9 @@ FIELDS = 4
 VISITS = Keyed(pa.schema([("page", pa.string()), ("user", pa.string())]), ("page",))
 
 
-def view_numbers(view: np.ndarray, pages: int, users: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def view_numbers(
+    view: np.ndarray, pages: int, users: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Page, user and status of generated views; low pages and users are frequent, and one view in ten finds no page."""
     page, user = (
         (most * draw(view, column, seed) ** power).astype(np.int64)
@@ -45,7 +47,9 @@ class Views:
         page, user, status = view_numbers(view, self.pages, self.users, self.seed)
         zip_code = (10_000 + 90_000 * draw(view, 3, self.seed)).astype(np.int64)
         rows = zip(page.tolist(), status.tolist(), zip_code.tolist(), user.tolist(), strict=True)
-        return pa.table({"value": [f"http://example.com/{p}\t{s}\t{z}\tuser-{u}" for p, s, z, u in rows]})
+        return pa.table(
+            {"value": [f"http://example.com/{p}\t{s}\t{z}\tuser-{u}" for p, s, z, u in rows]}
+        )
 
 
 def read(table: pa.Table) -> pa.Table:
@@ -58,9 +62,15 @@ def read(table: pa.Table) -> pa.Table:
 
 def unique(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The number of visitors of every page that came, and all visits, each once."""
-    every = pa.concat_tables([state, table.select(["page", "user"])]).group_by(["page", "user"]).aggregate([])
+    every = (
+        pa.concat_tables([state, table.select(["page", "user"])])
+        .group_by(["page", "user"])
+        .aggregate([])
+    )
     came = every.join(table.select(["page"]), "page", join_type="left semi")
-    return came.group_by("page").aggregate([("user", "count")]).rename_columns(["page", "visitors"]), every
+    return came.group_by("page").aggregate([("user", "count")]).rename_columns(
+        ["page", "visitors"]
+    ), every
 
 
 def topology(
@@ -80,11 +90,19 @@ def topology(
     else:
         found = found.spout("view", files(text, format="text", schema="value string"), tasks=2)
     found = found.bolt("read", read, inputs={"view": "shuffle"}, tasks=tasks)
-    found = found.bolt("unique", unique, inputs={"read": {"grouping": "fields", "fields": ["page"]}}, tasks=tasks, state=VISITS)
+    found = found.bolt(
+        "unique",
+        unique,
+        inputs={"read": {"grouping": "fields", "fields": ["page"]}},
+        tasks=tasks,
+        state=VISITS,
+    )
     return found.sink("unique", Console() if out is None else Parquet(out))
 
 
-def expected(batches: int, *, views: int = 10_000, pages: int = 500, users: int = 5000, seed: int = 0) -> list[dict[str, int]]:
+def expected(
+    batches: int, *, views: int = 10_000, pages: int = 500, users: int = 5000, seed: int = 0
+) -> list[dict[str, int]]:
     """After each batch the visitors of the pages seen in it, from the numbers alone."""
     page, user, status = view_numbers(np.arange(batches * views), pages, users, seed)
     found: list[dict[str, int]] = []

@@ -22,8 +22,27 @@ from headrace.run import Console, Keyed, Parquet, Topology
 from headrace.run.sinks import read_batches
 from headrace.run.sources import files, numbers
 
-SYLLABLES = ("ba", "den", "fi", "gol", "hu", "ka", "lim", "no", "per", "quo", "ra", "si", "tem", "ul", "vo", "zan")
-VOCABULARY = np.array([a + b + c for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES])  # 4,096 words
+SYLLABLES = (
+    "ba",
+    "den",
+    "fi",
+    "gol",
+    "hu",
+    "ka",
+    "lim",
+    "no",
+    "per",
+    "quo",
+    "ra",
+    "si",
+    "tem",
+    "ul",
+    "vo",
+    "zan",
+)
+VOCABULARY = np.array(
+    [a + b + c for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES]
+)  # 4,096 words
 COUNTS = Keyed(pa.schema([("word", pa.string()), ("count", pa.int64())]), ("word",))
 
 
@@ -33,11 +52,17 @@ def word_numbers(sentence: np.ndarray, words: int, seed: int) -> np.ndarray:
     A hash of seed, sentence and position, so that any sentence can be made anywhere, any number of times.
     """
     position = np.arange(words, dtype=np.uint64)[None, :]
-    mixed = sentence.astype(np.uint64)[:, None] * np.uint64(words) + position + np.uint64(seed * 0xD1342543DE82EF95 % 2**64)
+    mixed = (
+        sentence.astype(np.uint64)[:, None] * np.uint64(words)
+        + position
+        + np.uint64(seed * 0xD1342543DE82EF95 % 2**64)
+    )
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     even = (mixed ^ (mixed >> np.uint64(31))).astype(np.float64) / 2.0**64
-    return (len(VOCABULARY) * even**3).astype(np.int64)  # a third power: the first word of a hundred takes a fifth
+    return (len(VOCABULARY) * even**3).astype(
+        np.int64
+    )  # a third power: the first word of a hundred takes a fifth
 
 
 class Sentences:
@@ -61,21 +86,40 @@ def split(table: pa.Table) -> pa.Table:
 def count(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The new count of every word that came, and all counts."""
     came = table.group_by("word").aggregate([("word", "count")]).rename_columns(["word", "count"])
-    both = pa.concat_tables([state, came]).group_by("word").aggregate([("count", "sum")]).rename_columns(["word", "count"])
+    both = (
+        pa.concat_tables([state, came])
+        .group_by("word")
+        .aggregate([("count", "sum")])
+        .rename_columns(["word", "count"])
+    )
     return both.join(came.select(["word"]), "word", join_type="left semi"), both
 
 
 def topology(
-    *, sentences: int = 10_000, words: int = 10, seed: int = 0, tasks: int = 4, text: str | None = None, out: str | None = None
+    *,
+    sentences: int = 10_000,
+    words: int = 10,
+    seed: int = 0,
+    tasks: int = 4,
+    text: str | None = None,
+    out: str | None = None,
 ) -> Topology:
     """Word count over generated sentences, or over the lines of new text files in a folder (`text`)."""
     found = Topology("word-count")
     if text is None:
         found = found.spout("sentence", numbers(sentences), Sentences(words, seed), tasks=2)
     else:
-        found = found.spout("sentence", files(text, format="text", schema="value string"), lines, tasks=2)
+        found = found.spout(
+            "sentence", files(text, format="text", schema="value string"), lines, tasks=2
+        )
     found = found.bolt("split", split, inputs={"sentence": "shuffle"}, tasks=tasks)
-    found = found.bolt("count", count, inputs={"split": {"grouping": "fields", "fields": ["word"]}}, tasks=tasks, state=COUNTS)
+    found = found.bolt(
+        "count",
+        count,
+        inputs={"split": {"grouping": "fields", "fields": ["word"]}},
+        tasks=tasks,
+        state=COUNTS,
+    )
     return found.sink("count", Console() if out is None else Parquet(out))
 
 
@@ -84,7 +128,9 @@ def lines(table: pa.Table) -> pa.Table:
     return table.select(["value"]).rename_columns(["sentence"])
 
 
-def expected(batches: int, *, sentences: int = 10_000, words: int = 10, seed: int = 0) -> dict[str, int]:
+def expected(
+    batches: int, *, sentences: int = 10_000, words: int = 10, seed: int = 0
+) -> dict[str, int]:
     """The counts after some batches, from the numbers alone: no splitting, no grouping, no state."""
     chosen = word_numbers(np.arange(batches * sentences), words, seed)
     found = np.bincount(chosen.ravel(), minlength=len(VOCABULARY))

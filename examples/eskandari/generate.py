@@ -41,10 +41,21 @@ def diamond(inner: Sequence[str], *, tasks: int, end_tasks: int) -> Layout:
     return {"source": Operator(end_tasks), **sides, "sink": Operator(end_tasks, tuple(inner))}
 
 
-def star(sources: Sequence[str], sinks: Sequence[str], *, source_tasks: int, middle_tasks: int, sink_tasks: int) -> Layout:
+def star(
+    sources: Sequence[str],
+    sinks: Sequence[str],
+    *,
+    source_tasks: int,
+    middle_tasks: int,
+    sink_tasks: int,
+) -> Layout:
     """Several sources, one operator in the middle, several sinks."""
     outward = {name: Operator(sink_tasks, ("middle",)) for name in sinks}
-    return {**dict.fromkeys(sources, Operator(source_tasks)), "middle": Operator(middle_tasks, tuple(sources)), **outward}
+    return {
+        **dict.fromkeys(sources, Operator(source_tasks)),
+        "middle": Operator(middle_tasks, tuple(sources)),
+        **outward,
+    }
 
 
 def unit_layout(shape: str, size: int) -> Layout:
@@ -68,14 +79,22 @@ def storm_layout(shape: str) -> Layout:
         case "diamond":
             return diamond(("bolt-1", "bolt-2", "bolt-3"), tasks=8, end_tasks=8)
         case _:
-            return star(("spout-1", "spout-2"), ("sink-1", "sink-2"), source_tasks=4, middle_tasks=8, sink_tasks=8)
+            return star(
+                ("spout-1", "spout-2"),
+                ("sink-1", "sink-2"),
+                source_tasks=4,
+                middle_tasks=8,
+                sink_tasks=8,
+            )
 
 
 def unit_benchmark(shape: str, size: int) -> str:
     """A layout whose tasks all have load 1 and whose connected task pairs all carry 1 tuple/s."""
     layout = unit_layout(shape, size)
     # A stream between p and q tasks is p*q pairs; all readers of one operator have the same number of tasks.
-    emits = {key: layout[key].tasks * reader.tasks for reader in layout.values() for key in reader.inputs}
+    emits = {
+        key: layout[key].tasks * reader.tasks for reader in layout.values() for key in reader.inputs
+    }
     return document(
         f"The {shape} micro-benchmark with {size} tasks; every task has load 1 and every connected pair of tasks "
         "carries 1 tuple/s.",
@@ -91,7 +110,9 @@ def storm_benchmark(kind: str, shape: str, *, rate: int, cpu: int, nodes: str) -
     spouts = sum(not operator.inputs for operator in layout.values())
     emits: dict[str, float] = {}
     for name, operator in layout.items():
-        emits[name] = sum(emits[key] for key in operator.inputs) if operator.inputs else rate / spouts
+        emits[name] = (
+            sum(emits[key] for key in operator.inputs) if operator.inputs else rate / spouts
+        )
     return document(
         f"The {shape} micro-benchmark as it ran on Storm, {kind}-intensive. Use it with ../{nodes}.",
         "Source: L. Eskandari, PhD thesis, section 6.2.2 (tasks) and 8.5.1 (cluster). Written by generate.py.",
@@ -99,14 +120,18 @@ def storm_benchmark(kind: str, shape: str, *, rate: int, cpu: int, nodes: str) -
         f"layouts come. Rates and loads are not published: {rate} tuples/s from all spouts and {cpu} points per task make the "
         "tasks need more than one node and fit under the thesis' ceiling of 80 %, as in the experiments. 128 MB per task is "
         "Storm's default.",
-        section=topology(f"{kind.lower().replace('/', '')}-{shape}", layout, emits, f"cpu: {cpu}, memory_mb: 128"),
+        section=topology(
+            f"{kind.lower().replace('/', '')}-{shape}", layout, emits, f"cpu: {cpu}, memory_mb: 128"
+        ),
     )
 
 
 def cluster(what: str, capacities: Mapping[str, int]) -> str:
     """Nodes whose capacity is a number of tasks of load 1."""
     nodes = [f"    {name}: {{cpu: {capacity}, slots: 2}}" for name, capacity in capacities.items()]
-    options = "options: {p-scheduler: {alpha: 1}, t3-scheduler: {alpha: 1}, i-scheduler: {alpha: 1}}"
+    options = (
+        "options: {p-scheduler: {alpha: 1}, t3-scheduler: {alpha: 1}, i-scheduler: {alpha: 1}}"
+    )
     return document(
         what,
         "Source: L. Eskandari, PhD thesis, section 6.2.1, table 6.1. Written by generate.py.",
@@ -118,7 +143,10 @@ def cluster(what: str, capacities: Mapping[str, int]) -> str:
 
 def document(*paragraphs: str, section: str) -> str:
     """A file: comments, the format's version and a section."""
-    comments = [textwrap.fill(paragraph, 120, initial_indent="# ", subsequent_indent="# ") for paragraph in paragraphs]
+    comments = [
+        textwrap.fill(paragraph, 120, initial_indent="# ", subsequent_indent="# ")
+        for paragraph in paragraphs
+    ]
     return "\n".join([*comments, "format: headrace/1", section, ""])
 
 
@@ -136,13 +164,19 @@ def component(name: str, layout: Layout, emits: Mapping[str, float], more: str) 
         return f"{{spout: true, tasks: {tasks}, rate: {emits[name]:g}, {more}}}"
     sources = ", ".join(f"{key}: shuffle" for key in inputs)
     receives = sum(emits[key] for key in inputs)
-    selectivity = "" if emits.get(name, receives) == receives else f"selectivity: {emits[name] / receives!r}, "
+    selectivity = (
+        ""
+        if emits.get(name, receives) == receives
+        else f"selectivity: {emits[name] / receives!r}, "
+    )
     return f"{{tasks: {tasks}, inputs: {{{sources}}}, {selectivity}{more}}}"
 
 
 def wrapped(line: str) -> str:
     """A long line goes on in the next one, but not between a key and its value."""
-    return textwrap.fill(line.replace(": ", ":\0"), 120, subsequent_indent=" " * 8, break_on_hyphens=False).replace("\0", " ")
+    return textwrap.fill(
+        line.replace(": ", ":\0"), 120, subsequent_indent=" " * 8, break_on_hyphens=False
+    ).replace("\0", " ")
 
 
 def files() -> dict[str, str]:
@@ -150,20 +184,28 @@ def files() -> dict[str, str]:
     shapes = ("linear", "diamond", "star")
     units = {f"{shape}-{size}": unit_benchmark(shape, size) for shape in shapes for size in SIZES}
     io = {
-        f"storm-io-{shape}": storm_benchmark("I/O", shape, rate=1000, cpu=15, nodes="storm-1-high-2-low.yaml") for shape in shapes
+        f"storm-io-{shape}": storm_benchmark(
+            "I/O", shape, rate=1000, cpu=15, nodes="storm-1-high-2-low.yaml"
+        )
+        for shape in shapes
     }
     cpu = {
-        f"storm-cpu-{shape}": storm_benchmark("CPU", shape, rate=4000, cpu=30, nodes="storm-2-high-4-low.yaml")
+        f"storm-cpu-{shape}": storm_benchmark(
+            "CPU", shape, rate=4000, cpu=30, nodes="storm-2-high-4-low.yaml"
+        )
         for shape in shapes
     }
     clusters = {
-        "homogeneous": cluster("Ten equal nodes with room for four tasks each.", {"node-{1..10}": 4}),
+        "homogeneous": cluster(
+            "Ten equal nodes with room for four tasks each.", {"node-{1..10}": 4}
+        ),
         "homogeneous-one-of-5": cluster(
             "Ten nodes for four tasks, one of them enlarged to five: so section 7.5 gets a plan at 28 tasks.",
             {"node-1": 5, "node-{2..10}": 4},
         ),
         "heterogeneous": cluster(
-            "Ten nodes with room for six, four and two tasks.", {"high-{1..3}": 6, "mid-{1..3}": 4, "low-{1..4}": 2}
+            "Ten nodes with room for six, four and two tasks.",
+            {"high-{1..3}": 6, "mid-{1..3}": 4, "low-{1..4}": 2},
         ),
     }
     return {f"{name}.yaml": text for name, text in (units | io | cpu | clusters).items()}

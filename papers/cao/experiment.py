@@ -93,18 +93,35 @@ def small_problems() -> Found:
                 for name, shares in share.items():
                     shares.append(rate_of(workload, NAMES.get(name, name), budget) / best)
         size = f"({modules}, {edges}, {kinds})"
-        counts[size] = {name: float(sum(s >= 1 - 1e-9 for s in shares)) for name, shares in share.items() if name in NAMES}
-        rows += [[size, name, sum(s >= 1 - 1e-9 for s in shares), statistics.mean(shares)] for name, shares in share.items()]
+        counts[size] = {
+            name: float(sum(s >= 1 - 1e-9 for s in shares))
+            for name, shares in share.items()
+            if name in NAMES
+        }
+        rows += [
+            [size, name, sum(s >= 1 - 1e-9 for s in shares), statistics.mean(shares)]
+            for name, shares in share.items()
+        ]
     first = counts["(3, 3, 2)"]
     measured = {
-        "fig-8-botm": Measured(sum(max(by, key=by.__getitem__) == "BOTM" for by in counts.values())),
-        "fig-8-storm": Measured(int(first["STORM_DEFAULT"]), shape=min(first, key=first.__getitem__) == "STORM_DEFAULT"),
+        "fig-8-botm": Measured(
+            sum(max(by, key=by.__getitem__) == "BOTM" for by in counts.values())
+        ),
+        "fig-8-storm": Measured(
+            int(first["STORM_DEFAULT"]), shape=min(first, key=first.__getitem__) == "STORM_DEFAULT"
+        ),
     }
     columns = ["(modules, edges, types)", "by", "optimal, of 50", "share of the optimum, mean"]
     table = Table(
-        "Small problems; headrace may mix machine types in a module, so it can be above the optimum of one type", columns, rows
+        "Small problems; headrace may mix machine types in a module, so it can be above the optimum of one type",
+        columns,
+        rows,
     )
-    return measured, [table], {"fig-8.svg": bars("Optimal results of 50 (fig. 8)", counts, y="instances")}
+    return (
+        measured,
+        [table],
+        {"fig-8.svg": bars("Optimal results of 50 (fig. 8)", counts, y="instances")},
+    )
 
 
 def rate_of(workload: Workload, by: str, budget: float) -> float:
@@ -126,7 +143,11 @@ def grid(spark: SparkSession) -> Found:
         content = cao_pipeline(modules, 2 * modules, seed=seed)
         workload = Workload(validated(content, {}))
         found: dict[str, list[Provisioned]] = {
-            by: [algorithm("provision", by)(workload, budget=budget) for budget in cao_budgets(content)] for by in BY
+            by: [
+                algorithm("provision", by)(workload, budget=budget)
+                for budget in cao_budgets(content)
+            ]
+            for by in BY
         }
         rates = {by: [plan.rate for plan in plans] for by, plans in found.items()}
         return rates, [plan.steps for plan in found["botm"]], time.process_time() - start
@@ -138,7 +159,10 @@ def grid(spark: SparkSession) -> Found:
     failed = [outcome.error for outcome in outcomes if outcome.result is None]
     assert not failed, failed[0]
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
-    rate = {by: np.array([rates[by] for rates, _, _ in results]).reshape(SIZES, INSTANCES, LEVELS) for by in BY}
+    rate = {
+        by: np.array([rates[by] for rates, _, _ in results]).reshape(SIZES, INSTANCES, LEVELS)
+        for by in BY
+    }
     steps = np.array([taken for _, taken, _ in results]).reshape(SIZES, INSTANCES, LEVELS)
     mean = {by: values.mean() for by, values in rate.items()}
     level = {by: values.mean(axis=(0, 1)) for by, values in rate.items()}
@@ -159,25 +183,44 @@ def grid(spark: SparkSession) -> Found:
         "fig-7-levels-storm": Measured(int((level["botm"] > level["uniform"]).sum())),
         "fig-7-order": Measured(bool(mean["uniform"] > mean["vm-greedy"])),
         "iterations-late": Measured(
-            late <= 50, note=f"At most {late} iterations; {float(np.median(steps[9:])):.0f} in the median."
+            late <= 50,
+            note=f"At most {late} iterations; {float(np.median(steps[9:])):.0f} in the median.",
         ),
     }
     by_level = [
-        [n + 1, *(float(level[by][n]) for by in BY), float((rate["botm"] / rate["optimal"])[:, :, n].mean())]
+        [
+            n + 1,
+            *(float(level[by][n]) for by in BY),
+            float((rate["botm"] / rate["optimal"])[:, :, n].mean()),
+        ]
         for n in range(LEVELS)
     ]
     tables = [
-        Table("Mean tuples/s over 400 workflows by budget level", ["level", *BY, "botm / optimal, mean"], by_level),
+        Table(
+            "Mean tuples/s over 400 workflows by budget level",
+            ["level", *BY, "botm / optimal, mean"],
+            by_level,
+        ),
         Table(
             "The grid",
             ["cells", "seconds", "CPU seconds", "BOTM's iterations at index 5, most"],
-            [[len(items) * LEVELS * len(BY), round(wall_s), round(sum(cpu for _, _, cpu in results)), int(steps[4].max())]],
+            [
+                [
+                    len(items) * LEVELS * len(BY),
+                    round(wall_s),
+                    round(sum(cpu for _, _, cpu in results)),
+                    int(steps[4].max()),
+                ]
+            ],
         ),
     ]
     plots = {
         f"fig-7-level-{n}.svg": lines(
             f"Throughput at budget level {n} (fig. 7)",
-            {by: [(i + 1.0, float(rate[by][i, :, n - 1].mean())) for i in range(SIZES)] for by in BY},
+            {
+                by: [(i + 1.0, float(rate[by][i, :, n - 1].mean())) for i in range(SIZES)]
+                for by in BY
+            },
             x="problem index",
             y="tuples/s, mean of 20",
         )
@@ -193,8 +236,13 @@ def convergence() -> Found:
     rows: list[Sequence[object]] = []
     longest_s, shares, cheaper, steps = 0.0, list[float](), 0, 0
     for seed in range(INSTANCES):
-        shop = shop_of(Workload(validated(cao_pipeline(modules, 2 * modules, seed=seed), {})), "botm")
-        worst, best = modules * float(shop.market.price.min()), modules * float(shop.market.price.max())
+        shop = shop_of(
+            Workload(validated(cao_pipeline(modules, 2 * modules, seed=seed), {})), "botm"
+        )
+        worst, best = (
+            modules * float(shop.market.price.min()),
+            modules * float(shop.market.price.max()),
+        )
         for name, budget in (("low", 1.1 * worst), ("medium", 0.5 * best), ("high", 0.9 * best)):
             start = time.process_time()
             taken = trace(shop, budget)
@@ -209,14 +257,23 @@ def convergence() -> Found:
     iterations = [len(curve) - 1 for curve in curves.values()]
     all_taken = f"all {INSTANCES} workflows: at most {max(int(str(row[2])) for row in rows)}"
     measured = {
-        "fig-9-iterations": Measured(max(iterations), note=f"Low, medium, high: {', '.join(map(str, iterations))}; {all_taken}."),
+        "fig-9-iterations": Measured(
+            max(iterations),
+            note=f"Low, medium, high: {', '.join(map(str, iterations))}; {all_taken}.",
+        ),
         "fig-9-second": Measured(longest_s < 1, note=f"At most {longest_s:.2f} s."),
-        "fig-9-maximum": Measured(min(shares[:3]), note=f"Mean of {len(shares)} runs: {statistics.mean(shares):.3f}."),
+        "fig-9-maximum": Measured(
+            min(shares[:3]), note=f"Mean of {len(shares)} runs: {statistics.mean(shares):.3f}."
+        ),
         "cheaper-steps": Measured(cheaper > 0, note=f"{cheaper} of {steps:,} steps."),
     }
     columns = ["workflow", "budget", "iterations", "tuples/s", "share of the optimum"]
     plot = lines("BOTM's way to its throughput (fig. 9)", curves, x="iteration", y="tuples/s")
-    return measured, [Table(f"Convergence, {modules} modules", columns, rows[:15])], {"fig-9.svg": plot}
+    return (
+        measured,
+        [Table(f"Convergence, {modules} modules", columns, rows[:15])],
+        {"fig-9.svg": plot},
+    )
 
 
 def trace(shop: Shop, budget: float) -> list[Ints]:
@@ -233,16 +290,25 @@ def measured_workflows() -> Found:
     rows: list[Sequence[object]] = []
     ahead = higher_is_worse = 0
     for name, printed in PRINTED.items():
-        shop = shop_of(Workload(read([EXAMPLES / f"{name}.yaml", EXAMPLES / "vm-types.yaml"])), "cao")
-        plans: dict[str, Provisioned] = {by: algorithm("provision", by)(shop.workload, budget=BUDGET) for by in (*BY, "headrace")}
-        rows += [[name, by, plan.rate * SECONDS[name], plan.cost, words(plan)] for by, plan in plans.items()]
+        shop = shop_of(
+            Workload(read([EXAMPLES / f"{name}.yaml", EXAMPLES / "vm-types.yaml"])), "cao"
+        )
+        plans: dict[str, Provisioned] = {
+            by: algorithm("provision", by)(shop.workload, budget=BUDGET) for by in (*BY, "headrace")
+        }
+        rows += [
+            [name, by, plan.rate * SECONDS[name], plan.cost, words(plan)]
+            for by, plan in plans.items()
+        ]
         theirs = {by: machines_of(mapping) for by, mapping in printed.items()}
         rates = {by: rented(shop, machines).rate * SECONDS[name] for by, machines in theirs.items()}
         for by, machines in theirs.items():
             plan = rented(shop, machines)
             rows.append([name, f"{by} as printed", rates[by], plan.cost, words(plan)])
             measured[f"{name}-{NAMES[by]}"] = Measured(chosen(plans[NAMES[by]]))
-        measured[f"{name}-dop"] = Measured(max(rented.tasks for rented in plans["botm"].components.values()))
+        measured[f"{name}-dop"] = Measured(
+            max(rented.tasks for rented in plans["botm"].components.values())
+        )
         measured[f"{name}-rate"] = Measured(
             rates["BOTM"], note=f"BOTM's own answer here: {plans['botm'].rate * SECONDS[name]:.4g}."
         )
@@ -251,14 +317,28 @@ def measured_workflows() -> Found:
         if name == "flight":
             measured["flight-bottleneck"] = Measured(f"w{bottleneck(shop, theirs['BOTM'])}")
         ahead += plans["botm"].rate > max(plans["vm-greedy"].rate, plans["uniform"].rate)
-        once, twice = (algorithm("provision", "uniform")(shop.workload, budget=BUDGET, parallelism=n).rate for n in (1, 2))
+        once, twice = (
+            algorithm("provision", "uniform")(shop.workload, budget=BUDGET, parallelism=n).rate
+            for n in (1, 2)
+        )
         higher_is_worse += twice < once
     measured["botm-ahead"] = Measured(ahead)
     measured["dop-not-better"] = Measured(
-        higher_is_worse > 0, note=f"DoP 2 is slower than DoP 1 on {higher_is_worse} of the 2 workflows."
+        higher_is_worse > 0,
+        note=f"DoP 2 is slower than DoP 1 on {higher_is_worse} of the 2 workflows.",
     )
-    columns = ["workflow", "by", "tuples per min (flight), per hour (wrf)", "cost", "mapping (type, DoP)"]
-    return measured, [Table(f"Section 6 in the paper's model, budget {BUDGET:g}", columns, rows)], {}
+    columns = [
+        "workflow",
+        "by",
+        "tuples per min (flight), per hour (wrf)",
+        "cost",
+        "mapping (type, DoP)",
+    ]
+    return (
+        measured,
+        [Table(f"Section 6 in the paper's model, budget {BUDGET:g}", columns, rows)],
+        {},
+    )
 
 
 def machines_of(mapping: Choice) -> Ints:
@@ -271,7 +351,9 @@ def machines_of(mapping: Choice) -> Ints:
 
 def chosen(plan: Provisioned) -> list[list[int]]:
     """(machine type, DoP) of every module."""
-    return [[int(rented.type.removeprefix("vt")), rented.tasks] for rented in plan.components.values()]
+    return [
+        [int(rented.type.removeprefix("vt")), rented.tasks] for rented in plan.components.values()
+    ]
 
 
 def words(plan: Provisioned) -> str:
@@ -280,21 +362,33 @@ def words(plan: Provisioned) -> str:
 
 def printed_numbers() -> Found:
     """Tables 3 to 9 against each other."""
-    used = {(name, by): machines_of(m).sum(axis=0).tolist() for name, of in PRINTED.items() for by, m in of.items()}
+    used = {
+        (name, by): machines_of(m).sum(axis=0).tolist()
+        for name, of in PRINTED.items()
+        for by, m in of.items()
+    }
     shop = shop_of(Workload(read([EXAMPLES / "flight.yaml", EXAMPLES / "vm-types.yaml"])), "cao")
     cost = {name: float(np.dot(machines, shop.market.price)) for name, machines in CLUSTERS.items()}
     cost["C2"] = float(np.dot(used["flight", "VM-GREEDY"], shop.market.price))
-    spread = {name: {by: statistics.stdev(runs) / statistics.mean(runs) for by, runs in of.items()} for name, of in RUNS.items()}
-    steadier = {name: sum(of["BOTM"] < value for by, value in of.items() if by != "BOTM") for name, of in spread.items()}
+    spread = {
+        name: {by: statistics.stdev(runs) / statistics.mean(runs) for by, runs in of.items()}
+        for name, of in RUNS.items()
+    }
+    steadier = {
+        name: sum(of["BOTM"] < value for by, value in of.items() if by != "BOTM")
+        for name, of in spread.items()
+    }
     measured = {
         "c1": Measured(used["flight", "BOTM"]),
         "c2": Measured(sum(used["flight", "VM-GREEDY"])),
         "c4": Measured(used["wrf", "BOTM"]),
         "c5": Measured(
-            sum(used["wrf", "VM-GREEDY"]), note=f"Table 8 has {used['wrf', 'VM-GREEDY']}, table 7 {list(CLUSTERS['C5'])}."
+            sum(used["wrf", "VM-GREEDY"]),
+            note=f"Table 8 has {used['wrf', 'VM-GREEDY']}, table 7 {list(CLUSTERS['C5'])}.",
         ),
         "within-budget": Measured(
-            sum(c <= BUDGET for c in cost.values()), note=", ".join(f"{k} {c:.4f}" for k, c in sorted(cost.items()))
+            sum(c <= BUDGET for c in cost.values()),
+            note=", ".join(f"{k} {c:.4f}" for k, c in sorted(cost.items())),
         ),
         "steady": Measured(
             sum(steadier.values()),
@@ -313,23 +407,38 @@ def gaps_repeat() -> Found:
         modules, interval_ms = random.randint(2, 6), random.randint(1, 4)
         dop = [random.randint(1, 4) for _ in range(modules)]
         ms = [random.randint(1, 12) for _ in range(modules)]
-        inputs = [random.sample(range(v), random.randint(1, min(v, 2))) if v else [] for v in range(modules)]
+        inputs = [
+            random.sample(range(v), random.randint(1, min(v, 2))) if v else []
+            for v in range(modules)
+        ]
         cycle = math.lcm(*dop)
-        gaps = np.diff(simulated(dop, ms, inputs, interval_ms, tuples=3000), axis=1)[:, -4 * cycle :]
+        gaps = np.diff(simulated(dop, ms, inputs, interval_ms, tuples=3000), axis=1)[
+            :, -4 * cycle :
+        ]
         repeats += bool((gaps[:, cycle:] == gaps[:, :-cycle]).all())
         rate: list[float] = []
         for v, before in enumerate(inputs):
-            rate.append(min([dop[v] / ms[v], *(rate[u] for u in before)] if before else [dop[v] / ms[v], 1 / interval_ms]))
+            rate.append(
+                min(
+                    [dop[v] / ms[v], *(rate[u] for u in before)]
+                    if before
+                    else [dop[v] / ms[v], 1 / interval_ms]
+                )
+            )
         as_computed += np.allclose(cycle / gaps[:, -cycle:].sum(axis=1), rate)
     note = f"Throughput as computed, the least DoP / time of a module and those before it: {as_computed} of {WORKFLOWS}."
     return {"gaps": Measured(100 * repeats / WORKFLOWS, note=note)}, [], {}
 
 
-def simulated(dop: list[int], ms: list[int], inputs: list[list[int]], interval_ms: int, *, tuples: int) -> Ints:
+def simulated(
+    dop: list[int], ms: list[int], inputs: list[list[int]], interval_ms: int, *, tuples: int
+) -> Ints:
     """Finish times [modules, tuples]: tuple j goes to copy j mod DoP, and a join takes the j-th tuple of each input."""
     finish: list[list[int]] = []
     for v, before in enumerate(inputs):
-        arrives = [max(finish[u][j] for u in before) if before else j * interval_ms for j in range(tuples)]
+        arrives = [
+            max(finish[u][j] for u in before) if before else j * interval_ms for j in range(tuples)
+        ]
         times: list[int] = []
         for j in range(tuples):
             times.append(max(arrives[j], times[j - dop[v]] if j >= dop[v] else 0) + ms[v])

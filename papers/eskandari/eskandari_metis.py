@@ -25,7 +25,9 @@ class Parted(NamedTuple):
 def p_by_metis(problem: Problem, seed: int | None = None) -> Parted:
     """Section 7.3.3: as many parts as nodes are needed; nothing keeps a part within a node."""
     tasks = numbered(problem, seed)
-    parts = recursive_bisection(problem, tasks, math.ceil(problem.task_count / int(np.median(problem.capacity[:, CPU]))))
+    parts = recursive_bisection(
+        problem, tasks, math.ceil(problem.task_count / int(np.median(problem.capacity[:, CPU])))
+    )
     node = np.empty_like(tasks)
     for number, part in enumerate(parts):
         node[part] = number
@@ -42,13 +44,17 @@ def i_by_metis(problem: Problem, phi: int, seed: int | None = None) -> int | Non
     for nodes in node_classes(problem, room):
         if len(unfused) + fused <= phi:
             break
-        for part in recursive_bisection(problem, unfused, math.ceil(len(unfused) / room[nodes[0], CPU]))[: len(nodes)]:
+        for part in recursive_bisection(
+            problem, unfused, math.ceil(len(unfused) / room[nodes[0], CPU])
+        )[: len(nodes)]:
             if len(unfused) + fused <= phi:
                 break
             vertex[part], fused = part[0], fused + 1
             unfused = unfused[~np.isin(unfused, part)]
     vertex = np.unique(vertex, return_inverse=True)[1]
-    node = solve_model(problem, problem.task_pairs(), demand_by_type(problem), room, vertex, 0, None, None)
+    node = solve_model(
+        problem, problem.task_pairs(), demand_by_type(problem), room, vertex, 0, None, None
+    )
     return None if node is None else crossing(problem, node)
 
 
@@ -68,7 +74,9 @@ def recursive_bisection(problem: Problem, tasks: Ints, count: int) -> list[Ints]
     source, target = number[pairs.source], number[pairs.target]
     inside = (source >= 0) & (target >= 0)
     graph = graph_of(source[inside], target[inside], pairs.tuples_per_s[inside], len(tasks))
-    answer = pymetis.part_graph(count, pymetis.CSRAdjacency(graph.first, graph.other), recursive=True)
+    answer = pymetis.part_graph(
+        count, pymetis.CSRAdjacency(graph.first, graph.other), recursive=True
+    )
     part = np.asarray(answer.vertex_part)
     return [tasks[part == p] for p in range(count)]
 

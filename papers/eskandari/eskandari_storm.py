@@ -26,14 +26,22 @@ P, T3, I, R, OLS, OLS_FEW = (
     "aniello-online",
     "aniello-online, fewer",
 )
-CEILING = 0.8  # section 6.1: no scheduler plans a node fuller than this; P, T3 and I keep it themselves
+CEILING = (
+    0.8  # section 6.1: no scheduler plans a node fuller than this; P, T3 and I keep it themselves
+)
 RUNS: Mapping[str, tuple[str, str]] = {
     "smart": ("smart-home", "storm-8-high"),
     "smart-het": ("smart-home", "storm-2-high-4-low"),
     "taxi": ("taxi-routes", "storm-8-high"),
     "taxi-het": ("taxi-routes", "storm-2-high-2-low"),
-    **{f"io-{shape}": (f"micro/storm-io-{shape}", "storm-1-high-2-low") for shape in ("linear", "diamond", "star")},
-    **{f"cpu-{shape}": (f"micro/storm-cpu-{shape}", "storm-2-high-4-low") for shape in ("linear", "diamond", "star")},
+    **{
+        f"io-{shape}": (f"micro/storm-io-{shape}", "storm-1-high-2-low")
+        for shape in ("linear", "diamond", "star")
+    },
+    **{
+        f"cpu-{shape}": (f"micro/storm-cpu-{shape}", "storm-2-high-4-low")
+        for shape in ("linear", "diamond", "star")
+    },
 }
 FEWER = {"smart": 4, "taxi": 3}  # nodes OLS was run on once more
 SIMILAR = 5.0  # percent
@@ -74,7 +82,9 @@ def run(problem: Problem, by: str, nodes: int | None = None, phi: int | None = N
         capacity[:, CPU] *= CEILING
         seen = replace(problem, capacity=capacity)
     if nodes is not None:
-        seen = replace(seen, slot_taken=problem.slot_taken | (np.arange(len(problem.nodes)) >= nodes)[:, None])
+        seen = replace(
+            seen, slot_taken=problem.slot_taken | (np.arange(len(problem.nodes)) >= nodes)[:, None]
+        )
     planned = place(seen, by, options=None if phi is None else {"phi": phi}, bounded=False)
     assert planned.assignment is not None
     return Run(problem, planned.assignment, judge(problem, planned.assignment, bounded=False))
@@ -102,19 +112,25 @@ def applications(found: Runs) -> dict[str, Measured]:
                     )
         if by in found["smart-het"]:
             least = min(gain(found["smart-het"], by, other) for other in (R, OLS))
-            measured[f"{letter}-smart-het-best"] = Measured(least > 0, note=f"The others send at least {least:.1f} % more.")
+            measured[f"{letter}-smart-het-best"] = Measured(
+                least > 0, note=f"The others send at least {least:.1f} % more."
+            )
     for name in FEWER:
         of = found[name]
         measured[f"ols-{name}-fewer"] = better([gain(of, OLS_FEW, OLS)])
         measured[f"ols-{name}-fewer-still-last"] = Measured(
-            all(gain(of, by, OLS_FEW) > 0 for by in (P, T3, I, R)), note="Tuples/s between nodes: " + sent(of) + "."
+            all(gain(of, by, OLS_FEW) > 0 for by in (P, T3, I, R)),
+            note="Tuples/s between nodes: " + sent(of) + ".",
         )
     more = {
-        by: found["smart-het"][by].report.inter_node_traffic > found["smart"][by].report.inter_node_traffic
+        by: found["smart-het"][by].report.inter_node_traffic
+        > found["smart"][by].report.inter_node_traffic
         for by in (T3, I, R, OLS)
     }
     heuristic = run(found["smart"][I].problem, I, phi=0)
-    difference = 100 * (heuristic.report.inter_node_traffic / found["smart"][I].report.inter_node_traffic - 1)
+    difference = 100 * (
+        heuristic.report.inter_node_traffic / found["smart"][I].report.inter_node_traffic - 1
+    )
     return {
         **measured,
         "p-smart-over-t3": better([gain(found["smart"], P, T3)]),
@@ -123,11 +139,18 @@ def applications(found: Runs) -> dict[str, Measured]:
             shape=all(gain(found[name], I, by) >= 0 for name in FEWER for by in (P, T3)),
         ),
         "smart-het-lower": Measured([by for by, is_more in more.items() if is_more]),
-        "smart-theta": Measured(abs(difference) <= SIMILAR, note=f"Without the exact model it sends {difference:.1f} % more."),
+        "smart-theta": Measured(
+            abs(difference) <= SIMILAR,
+            note=f"Without the exact model it sends {difference:.1f} % more.",
+        ),
         "smart-plug-alone": Measured(alone(found["smart"][R])),
         "ols-all-nodes": Measured([found[name][OLS].report.nodes_used for name in FEWER]),
         "r-storm-consolidates": Measured(
-            all(found[name][by].report.nodes_used == found[name][R].report.nodes_used for name in FEWER for by in (P, T3, I))
+            all(
+                found[name][by].report.nodes_used == found[name][R].report.nodes_used
+                for name in FEWER
+                for by in (P, T3, I)
+            )
         ),
         "i-smart-arithmetic": Measured(100 * (6_900 / 5_200 - 1)),
     }
@@ -138,21 +161,34 @@ def micro_benchmarks(found: Runs) -> dict[str, Measured]:
     measured: dict[str, Measured] = {}
     for by, letter in ((T3, "t3"), (I, "i")):
         for kind in ("io", "cpu"):
-            over_ols = {shape: gain(found[f"{kind}-{shape}"], by, OLS) for shape in ("linear", "diamond", "star")}
+            over_ols = {
+                shape: gain(found[f"{kind}-{shape}"], by, OLS)
+                for shape in ("linear", "diamond", "star")
+            }
             over_r = {shape: gain(found[f"{kind}-{shape}"], by, R) for shape in over_ols}
             each = ", ".join(f"{shape} {value:.1f} %" for shape, value in over_ols.items())
             alike = all(abs(over_r[shape]) <= SIMILAR for shape in ("linear", "star"))
             note = ", ".join(f"{shape} {over_r[shape]:.1f} %" for shape in ("linear", "star"))
-            measured[f"{letter}-{kind}-like-r-storm"] = Measured(alike, note=f"R-Storm sends more: {note}.")
+            measured[f"{letter}-{kind}-like-r-storm"] = Measured(
+                alike, note=f"R-Storm sends more: {note}."
+            )
             if (by, kind) == (T3, "cpu"):
-                measured["t3-cpu-diamond"] = better(sorted([over_r["diamond"], over_ols["diamond"]]))
+                measured["t3-cpu-diamond"] = better(
+                    sorted([over_r["diamond"], over_ols["diamond"]])
+                )
                 measured["t3-cpu-over-ols"] = better(sorted([over_ols["linear"], over_ols["star"]]))
             else:
-                measured[f"{letter}-{kind}-over-ols"] = better([min(over_ols.values()), max(over_ols.values())], f"{each}.")
+                measured[f"{letter}-{kind}-over-ols"] = better(
+                    [min(over_ols.values()), max(over_ols.values())], f"{each}."
+                )
                 measured[f"{letter}-{kind}-diamond"] = better([over_r["diamond"]])
     diamond = found["io-diamond"][R]
     apart = [name for name in alone(diamond, ("source", "sink")) if name.startswith("bolt")]
-    with_source = sum(shared(diamond, bolt, ("source",)) for bolt in diamond.problem.components if bolt.startswith("bolt"))
+    with_source = sum(
+        shared(diamond, bolt, ("source",))
+        for bolt in diamond.problem.components
+        if bolt.startswith("bolt")
+    )
     note = f"Of the 24 tasks of the three bolts {with_source} share a node with the source."
     return {**measured, "io-diamond-middle-apart": Measured(len(apart), note=note)}
 
@@ -160,14 +196,18 @@ def micro_benchmarks(found: Runs) -> dict[str, Measured]:
 def alone(of: Run, among: Sequence[str] | None = None) -> list[str]:
     """Components that share no node with another component, or with any of some."""
     names = of.problem.components
-    return [name for name in names if name not in (among or ()) and not shared(of, name, among or names)]
+    return [
+        name for name in names if name not in (among or ()) and not shared(of, name, among or names)
+    ]
 
 
 def shared(of: Run, component: str, others: Sequence[str]) -> int:
     """Tasks of a component on a node with a task of another one."""
     name = np.array(of.problem.components)[of.problem.component_of]
     node = of.assignment.node
-    return int(np.isin(node[name == component], node[np.isin(name, others) & (name != component)]).sum())
+    return int(
+        np.isin(node[name == component], node[np.isin(name, others) & (name != component)]).sum()
+    )
 
 
 def sent(of: Mapping[str, Run]) -> str:
@@ -183,7 +223,15 @@ def loads(of: Mapping[str, Run], by: str, over: str) -> str:
 def table(found: Runs) -> Table:
     """Every plan."""
     rows = [
-        [name, by, r.nodes_used, round(r.inter_node_traffic), round(r.throughput), r.max_rate or 0.0, r.feasible]
+        [
+            name,
+            by,
+            r.nodes_used,
+            round(r.inter_node_traffic),
+            round(r.throughput),
+            r.max_rate or 0.0,
+            r.feasible,
+        ]
         for name, of in found.items()
         for by, r in ((by, one.report) for by, one in of.items())
     ]
@@ -198,13 +246,18 @@ def plots(found: Runs) -> dict[str, str]:
 
     def drawn(names: Sequence[str], title: str) -> str:
         groups = {
-            name: {by: 100 * one.report.inter_node_traffic / one.report.total_traffic for by, one in found[name].items()}
+            name: {
+                by: 100 * one.report.inter_node_traffic / one.report.total_traffic
+                for by, one in found[name].items()
+            }
             for name in names
         }
         return bars(title, groups, y="% of all tuples")
 
     micro = [name for name in found if name.startswith(("io", "cpu"))]
     return {
-        "applications.svg": drawn([n for n in found if n not in micro], "Applications: tuples that cross between nodes"),
+        "applications.svg": drawn(
+            [n for n in found if n not in micro], "Applications: tuples that cross between nodes"
+        ),
         "micro.svg": drawn(micro, "Micro-benchmarks on Storm: tuples that cross between nodes"),
     }

@@ -57,10 +57,16 @@ Plans = Mapping[str, Mapping[str, Sequence[Plan]]]  # application -> scheduler -
 def measure(quick: bool, _spark: Callable[[], object]) -> Experiment:
     """All claims; they take seconds, so the quick run leaves out the pictures alone."""
     plans, by_name = (
-        {app: {by: six_scenarios(app, by, order) for by in (*PROPOSED, *OF_STORM)} for app in APPS} for order in ("file", "name")
+        {app: {by: six_scenarios(app, by, order) for by in (*PROPOSED, *OF_STORM)} for app in APPS}
+        for order in ("file", "name")
     )
     chapter_3 = {**default_example(), **node_indices(), **first_groups(), **minimum_cut()}
-    chapter_4 = {**nodes_used(plans), **resource_aware(plans), **who_plans_alike(plans), **traffic([plans, by_name])}
+    chapter_4 = {
+        **nodes_used(plans),
+        **resource_aware(plans),
+        **who_plans_alike(plans),
+        **traffic([plans, by_name]),
+    }
     measured = {**chapter_3, **chapter_4, **throughput(plans), **throughput_per_node(plans)}
     return Experiment(measured) if quick else Experiment(measured, tables(plans), plots(plans))
 
@@ -95,7 +101,9 @@ def default_example() -> dict[str, Measured]:
     planned = place(problem, DEFAULT)
     assert planned.assignment is not None
     pairs, node = problem.task_pairs(), planned.assignment.node
-    with_spout = [problem.task_name(t).removesuffix(".1") for t in np.flatnonzero(node == node[0]).tolist()]
+    with_spout = [
+        problem.task_name(t).removesuffix(".1") for t in np.flatnonzero(node == node[0]).tolist()
+    ]
     crossing = int((node[pairs.source] != node[pairs.target]).sum())
     return {"default-example": Measured([*with_spout, crossing])}
 
@@ -112,7 +120,9 @@ def node_indices() -> dict[str, Measured]:
         "table-3.2": Measured(node_order(six, computation_power(six, 0.2))),
         "table-3.7-gflops": Measured(gflops(five).tolist()),
         "table-4.1-gflops": Measured(np.rint(gflops(nine)[::3]).astype(int).tolist()),
-        "table-4.1-power": Measured(np.rint(computation_power(nine, 0.8)[::3]).astype(int).tolist()),
+        "table-4.1-power": Measured(
+            np.rint(computation_power(nine, 0.8)[::3]).astype(int).tolist()
+        ),
     }
     for table, kind in (("3.8", "cpu"), ("3.9", "memory"), ("3.10", "network")):
         power = node_power(replace(five, bound_by=(kind,)), 0.5, 0.25)
@@ -130,7 +140,8 @@ def first_groups() -> dict[str, Measured]:
     top, a3 = problem_of("top-example", "six-nodes"), problem_of("a3-example", "six-nodes")
     heaviest = by_traffic(a3.task_pairs())
     names = [
-        f"{a3.task_name(s)}{a3.task_name(t)}" for s, t in zip(heaviest.source.tolist(), heaviest.target.tolist(), strict=True)
+        f"{a3.task_name(s)}{a3.task_name(t)}"
+        for s, t in zip(heaviest.source.tolist(), heaviest.target.tolist(), strict=True)
     ]
     also = ", ".join(fourth_members(a3, heaviest, "group"))
     return {
@@ -139,21 +150,24 @@ def first_groups() -> dict[str, Measured]:
         "table-3.6": Measured(names),
         "a3-first-group": Measured(members(a3, a3_slots(a3, a3.task_pairs(), 2, "seed_pair"))),
         "a3-tie": Measured(
-            fourth_members(a3, heaviest, "seed_pair"), note=f"Measured to B, D and E together, first and last are {also}."
+            fourth_members(a3, heaviest, "seed_pair"),
+            note=f"Measured to B, D and E together, first and last are {also}.",
         ),
     }
 
 
 def members(problem: Problem, slot_of: Ints) -> list[str]:
     """The executors of the first slot, in the order of the file."""
-    return [problem.task_name(t) for t in np.flatnonzero(slot_of[: problem.task_count] == 0).tolist()]
+    return [
+        problem.task_name(t) for t in np.flatnonzero(slot_of[: problem.task_count] == 0).tolist()
+    ]
 
 
 def fourth_members(problem: Problem, pairs: Pairs, affinity: Affinity) -> list[str]:
     """Who ties for the fourth place of the first slot: the first and the last of them by number.
 
-    Ties go to the lowest number, so executors are numbered forwards and backwards. Ten idle ones are added, for 16 executors and four
-    slots make groups of four.
+    Ties go to the lowest number, so executors are numbered forwards and backwards. Ten idle ones
+    are added, for 16 executors and four slots make groups of four.
     """
     tasks = np.arange(problem.task_count)
     found: list[set[str]] = []
@@ -170,17 +184,23 @@ def minimum_cut() -> dict[str, Measured]:
     pairs = problem.task_pairs()
     weights = np.random.default_rng(0).integers(1, 31, (DRAWS, len(pairs)))
     sink = problem.task_count - 1
-    cuts: list[Ints] = []  # per way to part the bolts between spouts and Bolt D: which streams are cut
+    cuts: list[
+        Ints
+    ] = []  # per way to part the bolts between spouts and Bolt D: which streams are cut
     for side in range(8):
         with_spouts = np.array([True, True, *(bool(side >> bit & 1) for bit in range(3)), False])
         cuts.append(np.flatnonzero(with_spouts[pairs.source] & ~with_spouts[pairs.target]))
     into_sink = weights[:, pairs.target == sink].sum(axis=1)
     carried = np.stack([weights[:, cut].sum(axis=1) for cut in cuts])
     streams = np.array([len(cut) for cut in cuts])
-    fitting = (into_sink == 35) & (carried.min(axis=0) == 35) & (carried[streams == 5] == 47).any(axis=0)
+    fitting = (
+        (into_sink == 35) & (carried.min(axis=0) == 35) & (carried[streams == 5] == 47).any(axis=0)
+    )
 
     def alone(weight: Ints) -> bool:
-        part_of = max_flow_min_cut(problem, replace(pairs, tuples_per_s=weight.astype(np.float64)), 2)
+        part_of = max_flow_min_cut(
+            problem, replace(pairs, tuples_per_s=weight.astype(np.float64)), 2
+        )
         return np.flatnonzero(part_of == part_of[sink]).tolist() == [sink]
 
     drawn = weights[fitting][:WEIGHTINGS]
@@ -191,11 +211,15 @@ def nodes_used(plans: Plans) -> dict[str, Measured]:
     """Fig. 4.11 and 4.20, and what the text says of them."""
     words, exclaim = plans["word-count"], plans["exclamation"]
     least = all(
-        max(nodes(words, by, s, 0) for by in PROPOSED) <= nodes(words, other, s, 0) for s in range(6) for other in OF_STORM
+        max(nodes(words, by, s, 0) for by in PROPOSED) <= nodes(words, other, s, 0)
+        for s in range(6)
+        for other in OF_STORM
     )
     others = (DEFAULT, ISOLATION)
     fewer = all(
-        max(nodes(exclaim, by, s, 0) for by in PROPOSED) < nodes(exclaim, other, s, 0) for s in range(6) for other in others
+        max(nodes(exclaim, by, s, 0) for by in PROPOSED) < nodes(exclaim, other, s, 0)
+        for s in range(6)
+        for other in others
     )
     return {
         "word-count-1-nodes": Measured([nodes(words, by, 0) for by in (*PROPOSED, DEFAULT)]),
@@ -221,7 +245,9 @@ def nodes(app: Mapping[str, Sequence[Plan]], by: str, scenario: int, masters: in
 
 def share(app: Mapping[str, Sequence[Plan]], scenario: int, masters: int = MASTERS) -> float:
     """Nodes of the proposed schedulers over those of the default: of the four, the one that uses most."""
-    return max(nodes(app, by, scenario, masters) for by in PROPOSED) / nodes(app, DEFAULT, scenario, masters)
+    return max(nodes(app, by, scenario, masters) for by in PROPOSED) / nodes(
+        app, DEFAULT, scenario, masters
+    )
 
 
 def resource_aware(plans: Plans) -> dict[str, Measured]:
@@ -233,7 +259,9 @@ def resource_aware(plans: Plans) -> dict[str, Measured]:
         "ras-exclamation-executors": Measured(exclaim),
         "ras-word-count-scenarios": Measured(equal_slots(plans["word-count"])),
         "ras-exclamation-scenarios": Measured(equal_slots(plans["exclamation"])),
-        "ras-extra-slots": Measured(len(words) - plans["word-count"]["a3-storm"][0].report.workers_used),
+        "ras-extra-slots": Measured(
+            len(words) - plans["word-count"]["a3-storm"][0].report.workers_used
+        ),
     }
 
 
@@ -244,21 +272,32 @@ def executors_per_slot(plan: Plan) -> list[int]:
 
 def equal_slots(app: Mapping[str, Sequence[Plan]]) -> list[int]:
     """The scenarios in which the resource-aware scheduler uses as many slots as the topology asks for."""
-    return [s for s, plan in enumerate(app[RAS], 1) if plan.report.workers_used == plan.problem.worker_count(0)]
+    return [
+        s
+        for s, plan in enumerate(app[RAS], 1)
+        if plan.report.workers_used == plan.problem.worker_count(0)
+    ]
 
 
 def who_plans_alike(plans: Plans) -> dict[str, Measured]:
     """Scenarios for which the default scheduler has one plan (section 4.4.2), and whether BAN groups as A3 (table 3.11)."""
     alike: dict[bytes, list[str]] = {}
     for scenario, plan in enumerate(plans["word-count"][DEFAULT], 1):
-        alike.setdefault(plan.assignment.node.tobytes() + plan.assignment.worker.tobytes(), []).append(str(scenario))
-    groups = [plan.problem for app in APPS for plan in plans[app]["a3-storm"]] + [problem_of("ban-example", "five-nodes")]
+        alike.setdefault(
+            plan.assignment.node.tobytes() + plan.assignment.worker.tobytes(), []
+        ).append(str(scenario))
+    groups = [plan.problem for app in APPS for plan in plans[app]["a3-storm"]] + [
+        problem_of("ban-example", "five-nodes")
+    ]
     same = all(
         parts(a3_slots(problem, problem.task_pairs(), problem.worker_count(0), "seed_pair"))
         == parts(slots_of(ban_storm(problem)))
         for problem in groups
     )
-    return {"default-alike": Measured([" ".join(scenarios) for scenarios in alike.values()]), "ban-groups": Measured(same)}
+    return {
+        "default-alike": Measured([" ".join(scenarios) for scenarios in alike.values()]),
+        "ban-groups": Measured(same),
+    }
 
 
 def slots_of(assignment: Assignment) -> Ints:
@@ -276,17 +315,29 @@ def traffic(listings: Sequence[Plans]) -> dict[str, Measured]:
         """In how many scenarios a scheduler sends less than the default: of the listings the one with fewest."""
         counts: list[int] = []
         for plans in listings:
-            both = [pair for app in apps for pair in zip(plans[app][by], plans[app][DEFAULT], strict=True)]
-            counts.append(sum(getattr(a.report, figure) < getattr(b.report, figure) for a, b in both))
+            both = [
+                pair
+                for app in apps
+                for pair in zip(plans[app][by], plans[app][DEFAULT], strict=True)
+            ]
+            counts.append(
+                sum(getattr(a.report, figure) < getattr(b.report, figure) for a, b in both)
+            )
         return min(counts)
 
     exclaim = [plans["exclamation"][by] for plans in listings for by in (*PROPOSED, DEFAULT)]
     by_slots = [[of[s].report.inter_worker_traffic for s in range(3)] for of in exclaim]
     return {
-        "less-between-nodes": Measured([less("inter_node_traffic", by, tuple(APPS)) for by in PROPOSED[:3]]),
+        "less-between-nodes": Measured(
+            [less("inter_node_traffic", by, tuple(APPS)) for by in PROPOSED[:3]]
+        ),
         "gr-less-between-nodes": Measured(less("inter_node_traffic", "gr-storm", tuple(APPS))),
-        "a3-less-between-slots-word-count": Measured(less("inter_worker_traffic", "a3-storm", ["word-count"])),
-        "a3-less-between-slots-exclamation": Measured(less("inter_worker_traffic", "a3-storm", ["exclamation"])),
+        "a3-less-between-slots-word-count": Measured(
+            less("inter_worker_traffic", "a3-storm", ["word-count"])
+        ),
+        "a3-less-between-slots-exclamation": Measured(
+            less("inter_worker_traffic", "a3-storm", ["exclamation"])
+        ),
         "more-slots-more-traffic": Measured(all(a <= b <= c and a < c for a, b, c in by_slots)),
     }
 
@@ -300,10 +351,14 @@ def throughput(plans: Plans) -> dict[str, Measured]:
         full = [gain(of[by][s], of[DEFAULT][s], full=True) for by in PROPOSED for s in range(6)]
         note = f"With the load raised until a node is full the difference is {min(full):+.0f} to {max(full):+.0f} %."
         found[f"{app}-rate"] = Measured(processed(of["a3-storm"][0], last))
-        found[f"{app}-others-rate"] = Measured([processed(of[by][3], last) for by in (DEFAULT, ISOLATION)])
+        found[f"{app}-others-rate"] = Measured(
+            [processed(of[by][3], last) for by in (DEFAULT, ISOLATION)]
+        )
         found[f"{app}-better"] = Measured(min(map(min, gains)) > 0, note=note)
         found[f"{app}-gains"] = Measured([max(gain) for gain in gains])
-        found[f"{app}-over-isolation"] = Measured(max(gain(of[by][s], of[ISOLATION][s]) for by in PROPOSED for s in range(6)))
+        found[f"{app}-over-isolation"] = Measured(
+            max(gain(of[by][s], of[ISOLATION][s]) for by in PROPOSED for s in range(6))
+        )
     a3, ras = (plans["exclamation"][by][0] for by in ("a3-storm", RAS))
     note = f"With the load raised until a node is full the difference is {gain(a3, ras, full=True):+.0f} %."
     return {**found, "exclamation-1-over-ras": Measured(gain(a3, ras), note=note)}
@@ -311,25 +366,44 @@ def throughput(plans: Plans) -> dict[str, Measured]:
 
 def processed(plan: Plan, component: str) -> float:
     """Tuples/s a component processes at the load of the listing."""
-    return float(plan.problem.rate[plan.problem.components.index(component)]) * min(1.0, plan.report.max_rate or 1.0)
+    return float(plan.problem.rate[plan.problem.components.index(component)]) * min(
+        1.0, plan.report.max_rate or 1.0
+    )
 
 
 def gain(plan: Plan, over: Plan, *, full: bool = False) -> float:
     """Percent more tuples processed, at the load of the listing or with the load raised until a node is full."""
-    return 100 * (plan.full_load / over.full_load - 1 if full else plan.report.throughput / over.report.throughput - 1)
+    return 100 * (
+        plan.full_load / over.full_load - 1
+        if full
+        else plan.report.throughput / over.report.throughput - 1
+    )
 
 
 def throughput_per_node(plans: Plans) -> dict[str, Measured]:
     """Eq. 1.2, fig. 4.12 and 4.21."""
     words = plans["word-count"]
-    ratios = [per_node(words, by, s) / per_node(words, DEFAULT, s) for by in PROPOSED for s in range(6)]
-    alone = [per_node(words, by, s, 0) / per_node(words, DEFAULT, s, 0) for by in PROPOSED for s in range(6)]
-    found = {"word-count-per-node": Measured(float(np.mean(ratios)), note=f"Supervisors alone: {np.mean(alone):.2f}.")}
+    ratios = [
+        per_node(words, by, s) / per_node(words, DEFAULT, s) for by in PROPOSED for s in range(6)
+    ]
+    alone = [
+        per_node(words, by, s, 0) / per_node(words, DEFAULT, s, 0)
+        for by in PROPOSED
+        for s in range(6)
+    ]
+    found = {
+        "word-count-per-node": Measured(
+            float(np.mean(ratios)), note=f"Supervisors alone: {np.mean(alone):.2f}."
+        )
+    }
     for app, of in plans.items():
-        cases = [(by, other, s) for by in PROPOSED for other in (DEFAULT, ISOLATION) for s in range(6)]
+        cases = [
+            (by, other, s) for by in PROPOSED for other in (DEFAULT, ISOLATION) for s in range(6)
+        ]
         holds = [
             sum(
-                of[by][s].full_load / nodes(of, by, s, m) > of[other][s].full_load / nodes(of, other, s, m)
+                of[by][s].full_load / nodes(of, by, s, m)
+                > of[other][s].full_load / nodes(of, other, s, m)
                 for by, other, s in cases
             )
             for m in (MASTERS, 0)
@@ -339,12 +413,21 @@ def throughput_per_node(plans: Plans) -> dict[str, Measured]:
             all(per_node(of, by, s) > per_node(of, other, s) for by, other, s in cases), note=note
         )
     rest = (*PROPOSED, DEFAULT, RAS)
-    both = [(per_node(of, ISOLATION, s), per_node(of, by, s)) for of in plans.values() for by in rest for s in range(6)]
-    found["isolation-worst"] = Measured(all(a < b for a, b in both), shape=all(a <= b for a, b in both))
+    both = [
+        (per_node(of, ISOLATION, s), per_node(of, by, s))
+        for of in plans.values()
+        for by in rest
+        for s in range(6)
+    ]
+    found["isolation-worst"] = Measured(
+        all(a < b for a, b in both), shape=all(a <= b for a, b in both)
+    )
     return found
 
 
-def per_node(app: Mapping[str, Sequence[Plan]], by: str, scenario: int, masters: int = MASTERS) -> float:
+def per_node(
+    app: Mapping[str, Sequence[Plan]], by: str, scenario: int, masters: int = MASTERS
+) -> float:
     return app[by][scenario].report.throughput / nodes(app, by, scenario, masters)
 
 
@@ -357,9 +440,15 @@ def tables(plans: Plans) -> list[Table]:
         "how many times its load until a node is full": lambda r: r.max_rate,
     }
     columns = ["scheduler", *(f"scenario {s}" for s in range(1, 7))]
-    shown = {app: {**plans[app], "headrace": six_scenarios(app, "headrace", "file")} for app in APPS}
+    shown = {
+        app: {**plans[app], "headrace": six_scenarios(app, "headrace", "file")} for app in APPS
+    }
     return [
-        Table(f"{title}: {name}", columns, [[by, *(figure(plan.report) for plan in of)] for by, of in shown[app].items()])
+        Table(
+            f"{title}: {name}",
+            columns,
+            [[by, *(figure(plan.report) for plan in of)] for by, of in shown[app].items()],
+        )
         for app, title in APPS.items()
         for name, figure in figures.items()
     ]
@@ -373,7 +462,12 @@ def plots(plans: Plans) -> dict[str, str]:
     }
     return {
         f"{kind}-{app}.svg": bars(
-            f"{title}: {y}", {f"{s + 1}": {by: figure(plans[app], by, s) for by in (*PROPOSED, *OF_STORM)} for s in range(6)}, y=y
+            f"{title}: {y}",
+            {
+                f"{s + 1}": {by: figure(plans[app], by, s) for by in (*PROPOSED, *OF_STORM)}
+                for s in range(6)
+            },
+            y=y,
         )
         for app, title in APPS.items()
         for kind, (y, figure) in kinds.items()

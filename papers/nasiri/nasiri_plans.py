@@ -41,7 +41,9 @@ class Outcome:
 
 def workload(layout: str, cluster: str) -> Workload:
     """A micro-benchmark on one of the paper's clusters."""
-    return Workload(read([example("nasiri", f"{layout}.yaml"), example("nasiri", f"cluster-{cluster}.yaml")]))
+    return Workload(
+        read([example("nasiri", f"{layout}.yaml"), example("nasiri", f"cluster-{cluster}.yaml")])
+    )
 
 
 def outcome(plan: Planned) -> Outcome:
@@ -62,14 +64,21 @@ def at_its_best(problem: Problem, assignment: Assignment) -> Outcome:
 def judged_outcome(rate: float, report: Report) -> Outcome:
     """What a report says; every node has 100 points."""
     assert report.weighted_utilisation is not None
-    return Outcome(rate, {name: float(row["cpu"] or 0) for name, row in report.nodes.items()}, report.weighted_utilisation)
+    return Outcome(
+        rate,
+        {name: float(row["cpu"] or 0) for name, row in report.nodes.items()},
+        report.weighted_utilisation,
+    )
 
 
 def default(work: Workload, tasks: Mapping[str, int]) -> list[Outcome]:
     """Storm's default scheduler, slowest first, under several orders of the nodes: Storm's own order follows ids that nobody chooses."""
     nodes = nodes_of(work.inputs)
     orders = node_orders(list(nodes))
-    found = [in_file_order(on_nodes(work, {name: nodes[name] for name in order}), tasks) for order in orders]
+    found = [
+        in_file_order(on_nodes(work, {name: nodes[name] for name in order}), tasks)
+        for order in orders
+    ]
     return sorted(found, key=lambda one: one.rate)
 
 
@@ -99,13 +108,20 @@ def node_orders(names: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def typical(outcomes: Sequence[Outcome]) -> Outcome:
     """The median rate, and what the nodes use on average."""
-    cpu = {name: fmean(one.cpu.get(name, 0.0) for one in outcomes) for name in sorted({n for one in outcomes for n in one.cpu})}
-    return Outcome(median(one.rate for one in outcomes), cpu, fmean(one.weighted for one in outcomes))
+    cpu = {
+        name: fmean(one.cpu.get(name, 0.0) for one in outcomes)
+        for name in sorted({n for one in outcomes for n in one.cpu})
+    }
+    return Outcome(
+        median(one.rate for one in outcomes), cpu, fmean(one.weighted for one in outcomes)
+    )
 
 
 def tasks_of(plan: Planned) -> dict[str, int]:
     """Instances by component."""
-    return {name: int(n) for name, n in zip(plan.problem.components, plan.problem.tasks, strict=True)}
+    return {
+        name: int(n) for name, n in zip(plan.problem.components, plan.problem.tasks, strict=True)
+    }
 
 
 def by_kind(tasks: Mapping[str, int]) -> list[int]:
@@ -138,15 +154,25 @@ def chain(kinds: Sequence[str]) -> Workload:
         components[f"bolt{i}"] = {"inputs": {f"bolt{i - 1}" if i > 1 else "source": "shuffle"}}
         profile[f"bolt{i}"] = {f"m{m}": {"cpu_ms": ms} for m, ms in enumerate(NASIRI_MS[kind], 1)}
     cluster = workload("linear", "testbed").inputs.document.cluster
-    content = {"format": FORMAT, "topology": {"name": "chain", "components": components}, "profile": profile, "cluster": cluster}
+    content = {
+        "format": FORMAT,
+        "topology": {"name": "chain", "components": components},
+        "profile": profile,
+        "cluster": cluster,
+    }
     return Workload(validated(content, {}))
 
 
 def best_places(problem: Problem) -> Outcome:
     """The best of all placements of these counts on three machines, one by one."""
     types, bolts = problem.node_type, np.flatnonzero(~problem.spout)
-    ways = [[(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)] for n in problem.tasks[bolts].tolist()]
-    each = problem.cpu_rate[np.ix_(bolts, types)] / problem.tasks[bolts][:, None]  # points of one instance, [bolt, machine]
+    ways = [
+        [(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)]
+        for n in problem.tasks[bolts].tolist()
+    ]
+    each = (
+        problem.cpu_rate[np.ix_(bolts, types)] / problem.tasks[bolts][:, None]
+    )  # points of one instance, [bolt, machine]
     best = min(product(*ways), key=lambda way: (np.array(way) * each).sum(axis=0).max())
     node = np.zeros(problem.task_count, dtype=np.int64)
     for bolt, way in zip(bolts.tolist(), best, strict=True):

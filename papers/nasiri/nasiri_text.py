@@ -25,15 +25,29 @@ if TYPE_CHECKING:
 LAYOUTS = ("linear", "diamond", "star")
 SCENARIOS = ("small", "medium", "large")
 KINDS = ("low", "mid", "high")
-POINTS = np.array([NASIRI_MS[kind] for kind in KINDS]) / 10  # table 3: CPU points per tuple/s, [kind, machine type]
-TUPLES = {"linear": (1, 1, 1), "diamond": (4 / 3, 1 / 3, 1 / 3), "star": (1 / 2, 1, 1 / 2)}  # by kind, for one of the sources
+POINTS = (
+    np.array([NASIRI_MS[kind] for kind in KINDS]) / 10
+)  # table 3: CPU points per tuple/s, [kind, machine type]
+TUPLES = {
+    "linear": (1, 1, 1),
+    "diamond": (4 / 3, 1 / 3, 1 / 3),
+    "star": (1 / 2, 1, 1 / 2),
+}  # by kind, for one of the sources
 TABLE_4 = {  # instances by scenario and layout: low, mid, high
     "small": {"linear": (3, 3, 7), "diamond": (12, 5, 7), "star": (9, 10, 5)},
     "medium": {"linear": (41, 42, 35), "diamond": (67, 15, 46), "star": (45, 34, 25)},
     "large": {"linear": (201, 156, 341), "diamond": (397, 208, 91), "star": (327, 156, 206)},
 }
-TABLE_5 = {"small": (1.41, 2.67, 1.15), "medium": (1.15, 1.03, 1.17), "large": (2.68, 1.95, 1.52)}  # by layout
-THROUGHPUT_GAIN = {"small": (26, 49), "medium": (36, 48), "large": (27, 31)}  # %, least and largest of the three layouts
+TABLE_5 = {
+    "small": (1.41, 2.67, 1.15),
+    "medium": (1.15, 1.03, 1.17),
+    "large": (2.68, 1.95, 1.52),
+}  # by layout
+THROUGHPUT_GAIN = {
+    "small": (26, 49),
+    "medium": (36, 48),
+    "large": (27, 31),
+}  # %, least and largest of the three layouts
 UTILISATION_GAIN = {"small": (10, 35), "medium": (31, 47), "large": (10, 21)}
 BOLTS, MACHINES, PER_MACHINE = 4, 3, 10  # the example of the exhaustive search
 LOADS, REPEATS, SECONDS = 10, 7, 0.3  # of the measured CPU prediction
@@ -45,11 +59,24 @@ def formulas() -> Found:
     """Table 3's unit, the fastest machine, eq. 3, eq. 8, and table 5 beside the text."""
     in_seconds = FIRST_RATE * POINTS[2] * 100
     fastest = {f"m{int(row.argmin()) + 1}" for row in POINTS}
-    unique = [len(set(eq_3(counts))) == sum(counts) for by_layout in TABLE_4.values() for counts in by_layout.values()]
+    unique = [
+        len(set(eq_3(counts))) == sum(counts)
+        for by_layout in TABLE_4.values()
+        for counts in by_layout.values()
+    ]
     weights = eq_8().sum(axis=0)
-    agrees = [table_5_agrees(TABLE_5[s], THROUGHPUT_GAIN[s], UTILISATION_GAIN[s]) for s in SCENARIOS]
-    ratios = {(s, layout): possible_ratios(layout, THROUGHPUT_GAIN[s]) for s in ("small", "medium") for layout in LAYOUTS}
-    possible = [low <= TABLE_5[s][LAYOUTS.index(layout)] <= high for (s, layout), (low, high) in ratios.items()]
+    agrees = [
+        table_5_agrees(TABLE_5[s], THROUGHPUT_GAIN[s], UTILISATION_GAIN[s]) for s in SCENARIOS
+    ]
+    ratios = {
+        (s, layout): possible_ratios(layout, THROUGHPUT_GAIN[s])
+        for s in ("small", "medium")
+        for layout in LAYOUTS
+    }
+    possible = [
+        low <= TABLE_5[s][LAYOUTS.index(layout)] <= high
+        for (s, layout), (low, high) in ratios.items()
+    ]
     return (
         {
             "e-in-seconds": Measured(
@@ -57,14 +84,22 @@ def formulas() -> Found:
                 note=f"In seconds it would use {', '.join(f'{u:.0f}' for u in in_seconds)} % of the machines; as points per tuple/s "
                 f"{', '.join(f'{u / 100:.2g}' for u in in_seconds)} %, and {', '.join(f'{100 / e:.0f}' for e in POINTS[2])} tuples/s fill them.",
             ),
-            "fastest-machine": Measured(fastest.pop() if len(fastest) == 1 else "not the same for every kind"),
+            "fastest-machine": Measured(
+                fastest.pop() if len(fastest) == 1 else "not the same for every kind"
+            ),
             "eq-3-unique": Measured(float(sum(unique))),
-            "eq-8-weights": Measured(float(weights.sum()), note=f"The weights are {', '.join(f'{w:.3g}' for w in weights)}."),
+            "eq-8-weights": Measured(
+                float(weights.sum()),
+                note=f"The weights are {', '.join(f'{w:.3g}' for w in weights)}.",
+            ),
             "table-5-text": Measured(all(agrees)),
             "table-5-possible": Measured(
                 float(sum(possible)),
                 note="Possible ratios: "
-                + "; ".join(f"{s} {layout} {low:.2f} to {high:.2f}" for (s, layout), (low, high) in ratios.items())
+                + "; ".join(
+                    f"{s} {layout} {low:.2f} to {high:.2f}"
+                    for (s, layout), (low, high) in ratios.items()
+                )
                 + ".",
             ),
         },
@@ -81,12 +116,20 @@ def eq_8() -> Floats:
 def possible_ratios(layout: str, gains: tuple[int, int]) -> tuple[float, float]:
     """Least and largest ratio of the gains in throughput and in U of any two plans, where there are equally many machines of each type.
 
-    A tuple/s of a kind adds x_j e_ij to U on machine type j, nearly the same on every type: so U can only grow as the throughput does.
+    A tuple/s of a kind adds x_j e_ij to U on machine type j, nearly the same on every type: so U
+    can only grow as the throughput does.
     """
     adds = eq_8().sum(axis=0) * POINTS
-    least, most = (float((np.array(TUPLES[layout]) * edge).sum()) for edge in (adds.min(axis=1), adds.max(axis=1)))
+    least, most = (
+        float((np.array(TUPLES[layout]) * edge).sum())
+        for edge in (adds.min(axis=1), adds.max(axis=1))
+    )
     low, high = gains[0] - 0.5, gains[1] + 0.5  # %, before they were rounded
-    found = [gain / 100 / ((1 + gain / 100) * change - 1) for gain in (low, high) for change in (least / most, most / least)]
+    found = [
+        gain / 100 / ((1 + gain / 100) * change - 1)
+        for gain in (low, high)
+        for change in (least / most, most / least)
+    ]
     return min(found), max(found)
 
 
@@ -95,13 +138,24 @@ def eq_3(counts: Sequence[int]) -> list[int]:
     return [sum(counts[: j + 1]) + k for j, count in enumerate(counts) for k in range(1, count + 1)]
 
 
-def table_5_agrees(ratios: Sequence[float], throughput: tuple[int, int], utilisation: tuple[int, int]) -> bool:
+def table_5_agrees(
+    ratios: Sequence[float], throughput: tuple[int, int], utilisation: tuple[int, int]
+) -> bool:
     """Whether three pairs of gains exist that have the printed ratios and, rounded, the printed least and largest gains."""
-    tenths = [np.arange(10 * low - 5, 10 * high + 5) / 10 for low, high in (throughput, utilisation)]
+    tenths = [
+        np.arange(10 * low - 5, 10 * high + 5) / 10 for low, high in (throughput, utilisation)
+    ]
     choices: list[set[tuple[int, int]]] = []
     for ratio in ratios:
-        close = np.abs(tenths[0][:, None] / tenths[1][None, :] - ratio) <= 0.005 + 0.05 / tenths[1][None, :] * (1 + ratio)
-        choices.append({(round(float(tenths[0][a])), round(float(tenths[1][b]))) for a, b in np.argwhere(close)})
+        close = np.abs(tenths[0][:, None] / tenths[1][None, :] - ratio) <= 0.005 + 0.05 / tenths[1][
+            None, :
+        ] * (1 + ratio)
+        choices.append(
+            {
+                (round(float(tenths[0][a])), round(float(tenths[1][b])))
+                for a, b in np.argwhere(close)
+            }
+        )
     return any(
         (min(t), max(t)) == throughput and (min(u), max(u)) == utilisation
         for t, u in (zip(*three, strict=True) for three in product(*choices))
@@ -112,13 +166,18 @@ def cases() -> Found:
     """The number of cases of the exhaustive search, counted in several ways, and the time ours takes for them."""
     total = MACHINES * PER_MACHINE
     vectors = sum(1 for x in product(range(1, total - BOLTS + 2), repeat=BOLTS) if sum(x) <= total)
-    # Matrices [bolt, machine] whose columns sum to at most 10 and of which no row is 0, by inclusion and exclusion over empty rows.
+    # Matrices [bolt, machine] whose columns sum to at most 10 and of which no row is 0, by
+    # inclusion and exclusion over empty rows.
     placements = sum(
-        (-1) ** empty * math.comb(BOLTS, empty) * math.comb(PER_MACHINE + BOLTS - empty, BOLTS - empty) ** MACHINES
+        (-1) ** empty
+        * math.comb(BOLTS, empty)
+        * math.comb(PER_MACHINE + BOLTS - empty, BOLTS - empty) ** MACHINES
         for empty in range(BOLTS + 1)
     )
     work = alike("diamond", MACHINES)
-    asked = 100  # instances per machine: more cases than it takes, so that it says how many there are
+    asked = (
+        100  # instances per machine: more cases than it takes, so that it says how many there are
+    )
     try:
         size(work, "nasiri-optimal", options={"most_per_machine": asked})
         refused = 0.0
@@ -133,9 +192,13 @@ def cases() -> Found:
                 note=f"C({total}, {BOLTS}) = {formula[total]:,}. `nasiri-optimal`, asked for {asked} instances per machine, counts "
                 f"{refused:,.0f} cases and refuses; C({MACHINES * asked}, {BOLTS}) = {formula[MACHINES * asked]:,}.",
             ),
-            "placements": Measured(placements, note="Where all machines are alike, at most 3! = 6 of them differ only in names."),
+            "placements": Measured(
+                placements,
+                note="Where all machines are alike, at most 3! = 6 of them differ only in names.",
+            ),
             "hours": Measured(
-                searched.seconds / 3600, note=f"{searched.seconds:.2g} s; it finds {outcome(searched).rate:.5g} tuples/s."
+                searched.seconds / 3600,
+                note=f"{searched.seconds:.2g} s; it finds {outcome(searched).rate:.5g} tuples/s.",
             ),
         },
         [],
@@ -150,11 +213,17 @@ def prediction(spark: SparkSession) -> Found:
         import os
         import time
 
-        waited = os.open("/proc/thread-self/schedstat", os.O_RDONLY) if os.path.exists("/proc/thread-self/schedstat") else None
+        waited = (
+            os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+            if os.path.exists("/proc/thread-self/schedstat")
+            else None
+        )
 
         def clock_s() -> float:
             """Time without that in which other processes held the CPU, where the system tells it."""
-            return time.perf_counter() - (0.0 if waited is None else int(os.pread(waited, 99, 0).split()[1]) / 1e9)
+            return time.perf_counter() - (
+                0.0 if waited is None else int(os.pread(waited, 99, 0).split()[1]) / 1e9
+            )
 
         def at(gap_s: float) -> tuple[float, float, float]:
             """Tuples/s, CPU points in use, and points per tuple/s (e), with a tuple every so many seconds."""
@@ -173,10 +242,15 @@ def prediction(spark: SparkSession) -> Found:
         gaps = [0.0, *(gap for k in range(1, LOADS) for gap in (LOADS / (most * k), 0.0))]
         return [[at(gap) for gap in gaps] for _ in range(REPEATS)]
 
-    repeats: list[list[tuple[float, float, float]]] = spark.sparkContext.parallelize([0], 1).map(loads).collect()[0]
-    rates: list[list[tuple[float, float, float]]] = []  # of each load: tuples/s, points in use, points predicted
+    repeats: list[list[tuple[float, float, float]]] = (
+        spark.sparkContext.parallelize([0], 1).map(loads).collect()[0]
+    )
+    rates: list[
+        list[tuple[float, float, float]]
+    ] = []  # of each load: tuples/s, points in use, points predicted
     for k in range(1, 2 * LOADS - 1, 2):
-        # How fast a shared machine is changes within seconds: the profile is taken just before and just after what it predicts.
+        # How fast a shared machine is changes within seconds: the profile is taken just before and
+        # just after what it predicts.
         found: list[tuple[float, float, float]] = []
         for repeat in repeats:
             most, full, e = (mean(two) for two in zip(repeat[k - 1], repeat[k + 1], strict=True))
@@ -198,5 +272,9 @@ def prediction(spark: SparkSession) -> Found:
     return (
         {"prediction-error": Measured(single, shape=typical < 8, note=note)},
         [],
-        {"prediction.svg": lines("CPU use of one bolt on this machine", series, x="tuples/s", y="% of a CPU")},
+        {
+            "prediction.svg": lines(
+                "CPU use of one bolt on this machine", series, x="tuples/s", y="% of a CPU"
+            )
+        },
     )

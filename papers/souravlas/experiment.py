@@ -35,7 +35,8 @@ MBPS, TUPLE_KBIT = 100, 16
 TUPLES_PER_S = 1000.0  # not published; every figure here is in proportion to it
 GRAPHS = 20  # random topologies
 
-# Node pairs as tables 3 and 4 print them: (class, pairs). The columns of classes 14 and 15 are not in the text.
+# Node pairs as tables 3 and 4 print them: (class, pairs). The columns of classes 14 and 15 are not
+# in the text.
 PRINTED = (
     (7, "1,0 12,7 7,14 2,5 13,12 8,3 3,10 14,1 9,8 4,15 15,6 10,13 5,4 0,11 6,9 11,2"),
     (0, "0,0 11,7 6,14 1,5 12,12 7,3 2,10 13,1 8,8 3,15 14,6 9,13 4,4 15,11 5,9 10,2"),
@@ -80,7 +81,9 @@ def worked_example() -> Found:
     saved = 100 * (1 - 1 / len(chain[12]))
     measured = {
         "class-costs": Measured(cost[:12] + cost[13:]),
-        "class-12": Measured(cost[12], note=f"All costs together: {sum(cost)}; t s = {7 * 11}; the printed ones: 76."),
+        "class-12": Measured(
+            cost[12], note=f"All costs together: {sum(cost)}; t s = {7 * 11}; the printed ones: 76."
+        ),
         "printed-pairs": Measured(
             printed - len(wrong),
             note=f"Wrong: {'; '.join(f'({n},{q}) under {k}, is of {own}' for k, n, q, own in wrong)}.",
@@ -90,14 +93,18 @@ def worked_example() -> Found:
         "superclass-0": Measured([chain[0][k] for k in (0, 7)]),
         "superclass-12": Measured([chain[12][k] for k in (10, 3, 12)]),
         "equal-steps": Measured([int(step.cost) for step in by_superclass.steps]),
-        "unequal-before": Measured(len({step.cost for step in by_class.steps}) > 1, note=f"Costs of MOD's steps: {cost}."),
+        "unequal-before": Measured(
+            len({step.cost for step in by_class.steps}) > 1, note=f"Costs of MOD's steps: {cost}."
+        ),
         "saved-steps": Measured(
             saved,
             note=f"Over the whole redistribution: {len(by_class.steps)} steps become {len(by_superclass.steps)}, "
             f"{100 * (1 - len(by_superclass.steps) / len(by_class.steps)):.0f} %; both take {by_class.makespan:.0f} units of time.",
         ),
         "one-at-a-time": Measured(sources, note=f"MOD's steps: {alone}."),
-        "range": Measured(EXAMPLE.period, note=f"Tasks 0 to {first[-1]} alone reach {reached} of the 16 targets."),
+        "range": Measured(
+            EXAMPLE.period, note=f"Tasks 0 to {first[-1]} alone reach {reached} of the 16 targets."
+        ),
     }
     tables = [
         Table(
@@ -108,19 +115,35 @@ def worked_example() -> Found:
         Table(
             "Superclasses, corrected",
             ["superclass", "offset", "class: units", "together"],
-            [[s.number, s.offset, ", ".join(f"{k}: {u}" for k, u in s.chain), sum(u for _, u in s.chain)] for s in chains],
+            [
+                [
+                    s.number,
+                    s.offset,
+                    ", ".join(f"{k}: {u}" for k, u in s.chain),
+                    sum(u for _, u in s.chain),
+                ]
+                for s in chains
+            ],
         ),
         Table(
             "Time of the whole redistribution with a start-up cost per step",
             ["start-up / unit", "MOD", "RO-MOD"],
-            [[a, *(a * len(m.steps) + m.makespan for m in (by_class, by_superclass))] for a in (0, 1, 5, 11)],
+            [
+                [a, *(a * len(m.steps) + m.makespan for m in (by_class, by_superclass))]
+                for a in (0, 1, 5, 11)
+            ],
         ),
     ]
     curves = {
         name: [(float(a), a * len(m.steps) + m.makespan) for a in range(12)]
         for name, m in (("MOD", by_class), ("RO-MOD", by_superclass))
     }
-    drawn = lines("16 x 7 becomes 16 x 11: what superclasses save", curves, x="start-up of a step, in units", y="time, in units")
+    drawn = lines(
+        "16 x 7 becomes 16 x 11: what superclasses save",
+        curves,
+        x="start-up of a step, in units",
+        y="time, in units",
+    )
     return measured, tables, {"steps.svg": drawn}
 
 
@@ -147,7 +170,16 @@ def sweep() -> Found:
     """Every statement of section 3 for all N, t, Q, s up to ten."""
     held = {
         name: 0
-        for name in ("same volume", "first class", "t classes", "neighbours", "equal cost", "fewer", "as few", "least time")
+        for name in (
+            "same volume",
+            "first class",
+            "t classes",
+            "neighbours",
+            "equal cost",
+            "fewer",
+            "as few",
+            "least time",
+        )
     }
     cases = list(product(range(1, LARGEST + 1), repeat=4))
     example = {name: "" for name in held}
@@ -160,7 +192,11 @@ def sweep() -> Found:
     share = {name: 100 * n / count for name, n in held.items()}
 
     def found(name: str) -> Measured:
-        return Measured(share[name], note=f"{held[name]:,} of {count:,}" + (f"; not {example[name]}." if example[name] else "."))
+        return Measured(
+            share[name],
+            note=f"{held[name]:,} of {count:,}"
+            + (f"; not {example[name]}." if example[name] else "."),
+        )
 
     measured = {
         "same-volume": found("same volume"), "proposition-1": found("first class"), "proposition-1-count": found("t classes"),
@@ -170,7 +206,13 @@ def sweep() -> Found:
     rows = [[name, held[name], f"{share[name]:.2f} %", example[name] or "none"] for name in held]
     return (
         measured,
-        [Table(f"All {count:,} redistributions up to {LARGEST}", ["statement", "holds", "share", "first exception"], rows)],
+        [
+            Table(
+                f"All {count:,} redistributions up to {LARGEST}",
+                ["statement", "holds", "share", "first exception"],
+                rows,
+            )
+        ],
         {},
     )
 
@@ -188,7 +230,9 @@ def statements(blocks: Blocks) -> dict[str, bool]:
     neighbours = (np.diff(parts.source) - 1) % blocks.nodes_before == 0
     inside = ~first[1:]
     by_class, by_superclass = mod(blocks), ro_mod(blocks)
-    received = [totals_per_target(step.transfers, blocks.nodes_after) for step in by_superclass.steps]
+    received = [
+        totals_per_target(step.transfers, blocks.nodes_after) for step in by_superclass.steps
+    ]
     return {
         "same volume": all(units[pair] == c.units for c in table for pair in c.pairs),
         "first class": set(k[first].tolist()) <= starts,
@@ -202,12 +246,23 @@ def statements(blocks: Blocks) -> dict[str, bool]:
 
 
 def totals_per_target(transfers: Any, nodes: int) -> Floats:
-    return totals(np.array([t.target for t in transfers]), np.array([t.units for t in transfers], dtype=np.float64), nodes)
+    return totals(
+        np.array([t.target for t in transfers]),
+        np.array([t.units for t in transfers], dtype=np.float64),
+        nodes,
+    )
 
 
-# Section 4 in the judge's model. Rates, costs per tuple, the random graph, the order of tasks and the simulator are not published.
+# Section 4 in the judge's model. Rates, costs per tuple, the random graph, the order of tasks and
+# the simulator are not published.
 
-SCHEDULERS = {"Storm": "storm-even", "Meng": "meng-style", "Shukla": "sam", "MT": "mt-scheduler", "RO-MOD": ""}
+SCHEDULERS = {
+    "Storm": "storm-even",
+    "Meng": "meng-style",
+    "Shukla": "sam",
+    "MT": "mt-scheduler",
+    "RO-MOD": "",
+}
 
 
 def cluster() -> Found:
@@ -216,7 +271,10 @@ def cluster() -> Found:
     spread: dict[str, dict[str, float]] = {}
     rate: dict[str, dict[str, float]] = {}
     network_ms: dict[str, dict[str, float]] = {}
-    for layout, graphs in (("linear", [linear()]), ("random", [random_graph(seed) for seed in range(GRAPHS)])):
+    for layout, graphs in (
+        ("linear", [linear()]),
+        ("random", [random_graph(seed) for seed in range(GRAPHS)]),
+    ):
         for name, by in SCHEDULERS.items():
             results = [placed(problem_of(graph, tasks), by) for graph in graphs for tasks in (4, 5)]
             figures = [mean(column) for column in zip(*results, strict=True)]
@@ -231,15 +289,26 @@ def cluster() -> Found:
             sum(spread["random"][name] > spread["linear"][name] for name in SCHEDULERS),
             shape=mean(spread["random"].values()) > mean(spread["linear"].values()),
         ),
-        "fig-2-best": Measured(all(max(by, key=by.__getitem__) == "RO-MOD" for by in rate.values())),
-        "fig-3-order": Measured(sorted(("RO-MOD", "Shukla", "MT"), key=network_ms["linear"].__getitem__)),
+        "fig-2-best": Measured(
+            all(max(by, key=by.__getitem__) == "RO-MOD" for by in rate.values())
+        ),
+        "fig-3-order": Measured(
+            sorted(("RO-MOD", "Shukla", "MT"), key=network_ms["linear"].__getitem__)
+        ),
     }
     change = Blocks(NODES, 4, NODES, 5)  # five components of four tasks become five of five
     group_ms = 100 * TUPLE_KBIT / MBPS  # 100 tuples on a link
     moves = [
-        [name, len(m.steps), m.makespan, m.makespan * group_ms] for name, m in (("MOD", mod(change)), ("RO-MOD", ro_mod(change)))
+        [name, len(m.steps), m.makespan, m.makespan * group_ms]
+        for name, m in (("MOD", mod(change)), ("RO-MOD", ro_mod(change)))
     ]
-    columns = ["layout", "placement", "standard deviation, tuples/s", "largest rate, factor", "network, ms per tuple"]
+    columns = [
+        "layout",
+        "placement",
+        "standard deviation, tuples/s",
+        "largest rate, factor",
+        "network, ms per tuple",
+    ]
     drawn = bars("Standard deviation of the load delivered to a node", spread, y="tuples/s")
     tables = [
         Table("Section 4 in the judge's model", columns, rows),
@@ -261,14 +330,24 @@ def random_graph(seed: int) -> dict[str, list[str]]:
     """A spout and four bolts, each of which listens to one or two before it."""
     random = Random(f"souravlas {seed}")
     names = "abcde"
-    return {"a": []} | {names[i]: sorted(random.sample(names[:i], random.randint(1, min(i, 2)))) for i in range(1, 5)}
+    return {"a": []} | {
+        names[i]: sorted(random.sample(names[:i], random.randint(1, min(i, 2))))
+        for i in range(1, 5)
+    }
 
 
 def problem_of(graph: dict[str, list[str]], tasks: int) -> Problem:
     """The topology on five nodes of four slots; a tuple takes a millisecond everywhere."""
     size = {"tasks": tasks, "bytes": TUPLE_KBIT * 1000 // 8}
     components = {
-        name: {**size, **({"inputs": dict.fromkeys(inputs, "shuffle")} if inputs else {"spout": True, "rate": TUPLES_PER_S})}
+        name: {
+            **size,
+            **(
+                {"inputs": dict.fromkeys(inputs, "shuffle")}
+                if inputs
+                else {"spout": True, "rate": TUPLES_PER_S}
+            ),
+        }
         for name, inputs in graph.items()
     }
     nodes = {f"n{{1..{NODES}}}": {"slots": SLOTS, "cpu": 100 * SLOTS, "bandwidth_mbps": MBPS}}
@@ -284,7 +363,9 @@ def problem_of(graph: dict[str, list[str]], tasks: int) -> Problem:
 def placed(problem: Problem, by: str) -> tuple[float, float, float]:
     """Standard deviation of what is delivered to the nodes, the largest rate, and the time a tuple of the spout spends on the network."""
     if by:
-        plan = place(problem, by, objective="nodes").assignment  # none of them looks at the objective; this one has a quick bound
+        plan = place(
+            problem, by, objective="nodes"
+        ).assignment  # none of them looks at the objective; this one has a quick bound
         assert plan is not None
     else:
         plan = dealt_in_blocks(problem)
@@ -292,7 +373,11 @@ def placed(problem: Problem, by: str) -> tuple[float, float, float]:
     load = np.zeros(len(problem.nodes))
     for stream in problem.streams:
         target = problem.tasks_of(stream.target)
-        load += totals(plan.node[target], stream.tuples_per_s * stream.received(target.stop - target.start), len(load))
+        load += totals(
+            plan.node[target],
+            stream.tuples_per_s * stream.received(target.stop - target.start),
+            len(load),
+        )
     network_ms = report.inter_node_traffic / TUPLES_PER_S * TUPLE_KBIT / MBPS
     return float(load.std()), float(report.max_rate or 0), network_ms
 

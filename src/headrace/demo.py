@@ -26,12 +26,17 @@ BATCHES = 8  # under each plan; the later half makes the figures, since Java and
 
 def demo_files() -> tuple[str, ...]:
     """A busy word count on the nine-node cluster of Muhammad, tables 4.1 and 4.2."""
-    return tuple(str(example("muhammad", name)) for name in ("word-count-busy.yaml", "cluster.yaml"))
+    return tuple(
+        str(example("muhammad", name)) for name in ("word-count-busy.yaml", "cluster.yaml")
+    )
 
 
 def fleet_cluster() -> Inputs:
     """The nodes of the small fleet."""
-    nodes = {name: {"cpu": cpu, "memory_mb": 1024, "slots": 2, "bandwidth_mbps": 100} for name, cpu in NODES.items()}
+    nodes = {
+        name: {"cpu": cpu, "memory_mb": 1024, "slots": 2, "bandwidth_mbps": 100}
+        for name, cpu in NODES.items()
+    }
     return validated({"format": FORMAT, "cluster": {"nodes": nodes}}, {})
 
 
@@ -67,8 +72,13 @@ def live(folder: Path, say: Callable[[str], None]) -> Live:
     cluster = fleet_cluster()
     nodes = nodes_of(cluster)
     topology = topology_of(load("word-count"), {**OPTIONS, "out": str(folder / "counts")})
-    first = placement_of(place(problem_of(topology, nodes, {}, None), "storm-even"), "storm-even", nodes)
-    machines = [Machine(name, f"127.0.0.{i + 2}", cpu // 100, 1024) for i, (name, cpu) in enumerate(NODES.items())]
+    first = placement_of(
+        place(problem_of(topology, nodes, {}, None), "storm-even"), "storm-even", nodes
+    )
+    machines = [
+        Machine(name, f"127.0.0.{i + 2}", cpu // 100, 1024)
+        for i, (name, cpu) in enumerate(NODES.items())
+    ]
     say(f"starting a fleet of {len(machines)} workers on this machine ..")
     seen: list[BatchDone] = []
     decided: list[tuple[Entry, Placement, Batch]] = []
@@ -83,7 +93,9 @@ def live(folder: Path, say: Callable[[str], None]) -> Live:
                 up = executor_cores(spark)
                 return {name for name, host in fleet.hosts.items() if host in up}
 
-            world = OnSpark(spark, topology, cluster, plan, telemetry, folder / "decisions", there, window_s=1)
+            world = OnSpark(
+                spark, topology, cluster, plan, telemetry, folder / "decisions", there, window_s=1
+            )
 
             def listen(done: BatchDone) -> None:
                 seen.append(done)
@@ -94,7 +106,9 @@ def live(folder: Path, say: Callable[[str], None]) -> Live:
                 )
                 if len(seen) == BATCHES:
                     problem = world.problem()
-                    entry, planned = decide(problem, (), world.now(), Loop(objective="traffic", dwell_s=0))
+                    entry, planned = decide(
+                        problem, (), world.now(), Loop(objective="traffic", dwell_s=0)
+                    )
                     say(f"decision: {entry.reason}")
                     if planned is not None:
                         world.apply(planned)
@@ -102,12 +116,22 @@ def live(folder: Path, say: Callable[[str], None]) -> Live:
                     assert now is not None
                     decided.append((entry, now, predicted(problem, assignment_of(problem, now))))
 
-            settings = Settings(folder / "run", hosts=fleet.hosts, batches=2 * BATCHES, telemetry=telemetry, listen=listen)
+            settings = Settings(
+                folder / "run",
+                hosts=fleet.hosts,
+                batches=2 * BATCHES,
+                telemetry=telemetry,
+                listen=listen,
+            )
             run(spark, topology, plan, settings)
         finally:
             spark.sparkContext.setLogLevel("OFF")
             spark.stop()
-    (entry, second, foretold), known, rest = decided[0], seen[BATCHES // 2 : BATCHES], seen[-BATCHES // 2 :]
+    (entry, second, foretold), known, rest = (
+        decided[0],
+        seen[BATCHES // 2 : BATCHES],
+        seen[-BATCHES // 2 :],
+    )
     return Live(
         plans=(first.name, second.name),
         before=measured(known, first),

@@ -1,6 +1,7 @@
 """The one front door: choose an algorithm, run it, time it, judge the result.
 
-No algorithm times, scores or logs itself; the command line, the loop, the lab and the fan-out all come through here.
+No algorithm times, scores or logs itself; the command line, the loop, the lab and the fan-out all
+come through here.
 """
 
 from __future__ import annotations
@@ -33,7 +34,20 @@ from headrace.registry import algorithm, arguments, entries
 
 DEFAULT = "headrace"
 OBJECTIVES = tuple(FIGURES)
-CURVE = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.1, 1.25, 1.5, 1.75, 2.0)  # of the rate or the cost chosen: what else is looked at
+CURVE = (
+    0.1,
+    0.2,
+    0.35,
+    0.5,
+    0.65,
+    0.8,
+    0.9,
+    1.1,
+    1.25,
+    1.5,
+    1.75,
+    2.0,
+)  # of the rate or the cost chosen: what else is looked at
 CURVE_STEPS = 30_000  # of search for each of them
 JUST_BELOW = 1 - 1e-9  # of a rate: where plans are judged, so that rounding breaks no limit
 
@@ -51,7 +65,9 @@ class Planned:
     report: Report | None = None
     refusal: HeadraceError | None = None
     machines: Mapping[str, int] | None = None  # rented, by type
-    components: Mapping[str, Any] | None = None  # rented for each component, where all its machines are of one type
+    components: Mapping[str, Any] | None = (
+        None  # rented for each component, where all its machines are of one type
+    )
     workload: Workload | None = None  # what counts or machines were chosen for
     stages: Mapping[str, str] | None = None  # where all stages ran: stage -> algorithm
     change: Diff | None = None  # what moves, where there is a current plan
@@ -65,15 +81,29 @@ class Planned:
         """The contract's plan object; with a document it stands alone."""
         head: dict[str, Any] = {"format": FORMAT}
         if self.refusal is not None or self.assignment is None or self.report is None:
-            return {**head, "scheduler": self.scheduler, "error": self.refusal.fields() if self.refusal else None}
-        plan = {**assignment_section(self.problem, self.assignment, compact=compact), "tasks": counts_section(self.problem)}
+            return {
+                **head,
+                "scheduler": self.scheduler,
+                "error": self.refusal.fields() if self.refusal else None,
+            }
+        plan = {
+            **assignment_section(self.problem, self.assignment, compact=compact),
+            "tasks": counts_section(self.problem),
+        }
         if self.machines is not None:
             plan["machines"] = dict(self.machines)
         if self.components:
-            plan["components"] = {name: {"type": rented.type, "tasks": rented.tasks} for name, rented in self.components.items()}
+            plan["components"] = {
+                name: {"type": rented.type, "tasks": rented.tasks}
+                for name, rented in self.components.items()
+            }
         if document is not None:
             head |= {"version": headrace.__version__, "objective": self.objective}
-            document = document if self.workload is None else self.workload.decided(self.problem, self.machines)
+            document = (
+                document
+                if self.workload is None
+                else self.workload.decided(self.problem, self.machines)
+            )
         body: dict[str, Any] = {
             "scheduler": self.scheduler,
             "seed": self.seed,
@@ -85,7 +115,11 @@ class Planned:
             body["stages"] = dict(self.stages)
         if document is None and self.change is not None:
             body["moves"] = self.change.to_json()
-        return {**head, **body, **({"made_from": made_from(document)} if document is not None else {})}
+        return {
+            **head,
+            **body,
+            **({"made_from": made_from(document)} if document is not None else {}),
+        }
 
 
 def place(
@@ -107,7 +141,12 @@ def place(
     function = algorithm("place", by)
     start = clock()
     budget = Deadline(start, seconds, clock)
-    given: dict[str, object] = {"seed": seed, "steps": steps, "deadline": budget, "objective": objective}
+    given: dict[str, object] = {
+        "seed": seed,
+        "steps": steps,
+        "deadline": budget,
+        "objective": objective,
+    }
     if move_cost is not None:
         if "move_cost" not in inspect.signature(function).parameters:
             raise InvalidInput(f"{by} does not weigh moves; --move-cost is for headrace")
@@ -150,10 +189,14 @@ def size(
     deadline = Deadline(start, seconds, time.perf_counter)
     if rate is not None:
         workload = at_spout_rate(workload, rate)
-    sized: Sized = _chosen("size", by, workload, options, {"seed": seed, "rate": rate, "deadline": deadline})
+    sized: Sized = _chosen(
+        "size", by, workload, options, {"seed": seed, "rate": rate, "deadline": deadline}
+    )
     assignment = sized.assignment
     if assignment is None:
-        assignment = algorithm("place", DEFAULT)(sized.problem, objective="rate", seed=seed, deadline=deadline)
+        assignment = algorithm("place", DEFAULT)(
+            sized.problem, objective="rate", seed=seed, deadline=deadline
+        )
     limit = Bound("max_rate", sized.bound, False, sized.bound_kind or "trivial")
     stopped = "seconds" if deadline.passed else "done"
     if rate is None:
@@ -166,12 +209,23 @@ def size(
         most = (
             ()
             if sized.bound is None
-            else (f"no counts on this cluster sustain more than {sized.bound:g} tuples/s ({limit.kind})",)
+            else (
+                f"no counts on this cluster sustain more than {sized.bound:g} tuples/s ({limit.kind})",
+            )
         )
         report = replace(report, notes=(*report.notes, *most))
     took = time.perf_counter() - start
     report = with_notes(report, sized.notes)
-    return Planned(by, "rate" if rate is None else "traffic", seed, took, problem, assignment, report, workload=sized.workload)
+    return Planned(
+        by,
+        "rate" if rate is None else "traffic",
+        seed,
+        took,
+        problem,
+        assignment,
+        report,
+        workload=sized.workload,
+    )
 
 
 def provision(
@@ -192,10 +246,14 @@ def provision(
     found: Provisioned = _chosen("provision", by, workload, options, given)
     took = time.perf_counter() - start
     kind = found.bound_kind or "trivial"
-    limit = Bound("cost" if found.bound_of == "cost" else "max_rate", found.bound, kind == "exact", kind)
+    limit = Bound(
+        "cost" if found.bound_of == "cost" else "max_rate", found.bound, kind == "exact", kind
+    )
     stopped = "seconds" if deadline.passed else "done"
     problem, report = at_rate(found.problem, found.assignment, rate or found.rate, limit, stopped)
-    report = with_notes(replace(report, cost=found.cost, gap=found.gap if report.feasible else None), found.notes)
+    report = with_notes(
+        replace(report, cost=found.cost, gap=found.gap if report.feasible else None), found.notes
+    )
     return Planned(
         by, "rate", seed, took, problem, found.assignment, report,
         machines=found.machines, components=found.components, workload=found.workload,
@@ -215,24 +273,37 @@ def plan(
 ) -> Planned:
     """All stages: machines (where the files have a catalog and no cluster), counts, places; then what moves from the current plan.
 
-    `by` names an algorithm per stage. Without a rate and a budget, a cluster is filled for the largest rate, and machines are rented for the
-    rates of the files. A plan in the files is the current one; `running` is where it runs, if the files were changed since.
+    `by` names an algorithm per stage. Without a rate and a budget, a cluster is filled for the
+    largest rate, and machines are rented for the rates of the files. A plan in the files is the
+    current one; `running` is where it runs, if the files were changed since.
     """
     by, workload = by or {}, Workload(inputs)
     document = inputs.document
-    first = "provision" if document.catalog and document.cluster is None and document.inventory is None else "size"
+    first = (
+        "provision"
+        if document.catalog and document.cluster is None and document.inventory is None
+        else "size"
+    )
     _check_stages(by, first)
     name = by.get(first, DEFAULT)
     if first == "provision":
         rate = workload.spout_rate if rate is None and budget is None else rate
-        found = provision(workload, name, budget=budget, rate=rate, options=options, seed=seed, seconds=seconds)
+        found = provision(
+            workload, name, budget=budget, rate=rate, options=options, seed=seed, seconds=seconds
+        )
     elif budget is None:
         found = size(workload, name, rate=rate, options=options, seed=seed, seconds=seconds)
     else:
-        raise InvalidInput("a budget buys machines, but the files give a cluster: leave the cluster out, or ask for a rate")
+        raise InvalidInput(
+            "a budget buys machines, but the files give a cluster: leave the cluster out, or ask for a rate"
+        )
     found, placed_by = placed_anew(found, by.get("place"), seed, seconds)
     found = replace(found, stages={first: name, "place": placed_by})
-    return found if document.plan is None else moved_from(found, document.plan, Workload(running or inputs))
+    return (
+        found
+        if document.plan is None
+        else moved_from(found, document.plan, Workload(running or inputs))
+    )
 
 
 def _check_stages(by: Mapping[str, str], first: str) -> None:
@@ -246,17 +317,24 @@ def _check_stages(by: Mapping[str, str], first: str) -> None:
             "no machines are rented where the files give a cluster: leave the cluster out, or choose `size=` instead"
         )
     if first == "provision" and "size" in by:
-        raise InvalidInput("machines are rented and tasks counted together: choose `provision=` instead of `size=`")
+        raise InvalidInput(
+            "machines are rented and tasks counted together: choose `provision=` instead of `size=`"
+        )
 
 
-def placed_anew(found: Planned, by: str | None, seed: int, seconds: float | None) -> tuple[Planned, str]:
+def placed_anew(
+    found: Planned, by: str | None, seed: int, seconds: float | None
+) -> tuple[Planned, str]:
     """The same counts placed by a scheduler; unless one was asked for, only where that sends less between nodes and is no slower."""
     assert found.assignment is not None
     assert found.report is not None
     assert found.workload is not None
     if found.workload.machine_per_task:
         if by is not None:
-            raise Unsupported("every task has a machine of its own, so there is nothing to place", fix="leave `--by place=` out")
+            raise Unsupported(
+                "every task has a machine of its own, so there is nothing to place",
+                fix="leave `--by place=` out",
+            )
         return found, "one machine per task"
     try:
         other = place(found.problem, by or DEFAULT, seed=seed, seconds=seconds)
@@ -282,7 +360,11 @@ def rejudged(found: Planned, assignment: Assignment, *, seconds: float = 0.0) ->
     used = np.bincount(assignment.node[assignment.node >= 0], minlength=len(problem.nodes)) > 0
     if machines is not None and not used.all():
         kind = problem.node_type[used]
-        machines = {name: int((kind == t).sum()) for t, name in enumerate(problem.types) if (kind == t).any()}
+        machines = {
+            name: int((kind == t).sum())
+            for t, name in enumerate(problem.types)
+            if (kind == t).any()
+        }
         tasks = counts_section(problem)
         problem = found.workload.problem(tasks, machines)
         assignment = Assignment((np.cumsum(used) - 1)[assignment.node], assignment.worker)
@@ -290,7 +372,12 @@ def rejudged(found: Planned, assignment: Assignment, *, seconds: float = 0.0) ->
     problem, report = at_rate(problem, assignment, rate, limit, found.report.stopped)
     report = with_notes(report, found.report.notes)
     return replace(
-        found, problem=problem, assignment=assignment, report=report, machines=machines, seconds=found.seconds + seconds
+        found,
+        problem=problem,
+        assignment=assignment,
+        report=report,
+        machines=machines,
+        seconds=found.seconds + seconds,
     )
 
 
@@ -298,9 +385,13 @@ def moved_from(found: Planned, current: PlanSection, running: Workload) -> Plann
     """The plan told so that least moves from the current one (what is alike swaps roles), with what does move."""
     assert found.assignment is not None
     if current.assignment is None and current.placement is None:
-        raise running.inputs.invalid(("plan",), "the current plan places no tasks, so what moves cannot be told")
+        raise running.inputs.invalid(
+            ("plan",), "the current plan places no tasks, so what moves cannot be told"
+        )
     rented = found.machines is not None
-    old = sizable(running, catalog=rented).problem(current.tasks, current.machines if rented else None)
+    old = sizable(running, catalog=rented).problem(
+        current.tasks, current.machines if rented else None
+    )
     try:
         old_plan = assignment_of(old, current)
     except InvalidInput as error:
@@ -311,7 +402,9 @@ def moved_from(found: Planned, current: PlanSection, running: Workload) -> Plann
     assert found.report is not None
     rate = planned_rate(found.problem)
     old, before = at_rate(old, old_plan, rate, found.report.bound)
-    return replace(found, change=diff((old, old_plan, before), (found.problem, found.assignment, found.report)))
+    return replace(
+        found, change=diff((old, old_plan, before), (found.problem, found.assignment, found.report))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,12 +426,19 @@ class TradeOff:
     limits: tuple[tuple[float, float], ...]  # of all that was looked at, by cost
 
 
-def trade_off(inputs: Inputs, chosen: Planned, by: str = DEFAULT, *, budgets: bool = False, seed: int = 0) -> TradeOff | None:
+def trade_off(
+    inputs: Inputs, chosen: Planned, by: str = DEFAULT, *, budgets: bool = False, seed: int = 0
+) -> TradeOff | None:
     """The curve of rate against cost around a plan, from a dozen runs of the provisioner; None where there is nothing to rent.
 
     It asks for the cheapest machines of some rates, or with `budgets` for what some budgets buy.
     """
-    if not inputs.document.catalog or chosen.report is None or chosen.report.cost is None or not chosen.absolute:
+    if (
+        not inputs.document.catalog
+        or chosen.report is None
+        or chosen.report.cost is None
+        or not chosen.absolute
+    ):
         return None
     asked = planned_rate(chosen.problem)
     here = _point(chosen, None if budgets else asked)
@@ -346,7 +446,9 @@ def trade_off(inputs: Inputs, chosen: Planned, by: str = DEFAULT, *, budgets: bo
     for factor in CURVE:
         rate, budget = (None, here.cost * factor) if budgets else (asked * factor, None)
         try:
-            other = provision(Workload(inputs), by, rate=rate, budget=budget, seed=seed, steps=CURVE_STEPS)
+            other = provision(
+                Workload(inputs), by, rate=rate, budget=budget, seed=seed, steps=CURVE_STEPS
+            )
         except HeadraceError:
             continue
         found.append(_point(other, rate))
@@ -354,7 +456,9 @@ def trade_off(inputs: Inputs, chosen: Planned, by: str = DEFAULT, *, budgets: bo
     for point in sorted(found, key=lambda p: (p.cost, -p.rate, p is not here)):
         if not points or point.rate > points[-1].rate * (1 + 1e-6):
             points.append(point)
-    return TradeOff(tuple(points), here, tuple(sorted(p.limit for p in found if p.limit is not None)))
+    return TradeOff(
+        tuple(points), here, tuple(sorted(p.limit for p in found if p.limit is not None))
+    )
 
 
 def _point(plan: Planned, asked: float | None) -> Point:
@@ -363,8 +467,21 @@ def _point(plan: Planned, asked: float | None) -> Point:
     assert report is not None
     cost, rate = report.cost or 0.0, report.max_rate or planned_rate(plan.problem)
     bound, of = report.bound.value, report.bound.of
-    limit = None if bound is None else (bound, asked) if of == "cost" and asked else (cost, bound) if of == "max_rate" else None
-    return Point(cost, rate, plan.machines or {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}, limit)
+    limit = (
+        None
+        if bound is None
+        else (bound, asked)
+        if of == "cost" and asked
+        else (cost, bound)
+        if of == "max_rate"
+        else None
+    )
+    return Point(
+        cost,
+        rate,
+        plan.machines or {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
+        limit,
+    )
 
 
 def planned_rate(problem: Problem) -> float:
@@ -395,7 +512,13 @@ def too_fast_for_the_cluster(rate: float, largest: float, bound: float | None) -
     )
 
 
-def _chosen(folder: str, by: str, workload: Workload, options: Mapping[str, object] | None, given: Mapping[str, object]) -> Any:
+def _chosen(
+    folder: str,
+    by: str,
+    workload: Workload,
+    options: Mapping[str, object] | None,
+    given: Mapping[str, object],
+) -> Any:
     function = algorithm(folder, by)
     workload = without_plan(workload)
     stated = (workload.inputs.document.options or {}).get(by, {})
@@ -414,23 +537,44 @@ def with_notes(report: Report, notes: Sequence[str]) -> Report:
 
 
 def at_rate(
-    problem: Problem, assignment: Assignment, rate: float, limit: Bound | None, stopped: str = "done"
+    problem: Problem,
+    assignment: Assignment,
+    rate: float,
+    limit: Bound | None,
+    stopped: str = "done",
 ) -> tuple[Problem, Report]:
     """The problem at a rate (tuples/s over all spouts) and the report of the plan there, its `max_rate` in the same unit.
 
-    Without a limit the report says how far the traffic between nodes is from the least that these counts allow.
+    Without a limit the report says how far the traffic between nodes is from the least that these
+    counts allow.
     """
     given = float(problem.rate[problem.spout].sum())
     scaled = problem.scaled(rate / given * JUST_BELOW) if given > 0 and rate > 0 else problem
-    report = judge(scaled, assignment, objective="traffic" if limit is None else "rate", bounded=limit is None, stopped=stopped)
-    by_nodes = np.inf if report.max_rate is None else report.max_rate * float(scaled.rate[scaled.spout].sum())
+    report = judge(
+        scaled,
+        assignment,
+        objective="traffic" if limit is None else "rate",
+        bounded=limit is None,
+        stopped=stopped,
+    )
+    by_nodes = (
+        np.inf
+        if report.max_rate is None
+        else report.max_rate * float(scaled.rate[scaled.spout].sum())
+    )
     most = thread_rate(scaled, assignment)
-    limited = f"task {slowest_task(scaled, assignment)}: one thread" if most < by_nodes * (1 - 1e-9) else report.bottleneck
+    limited = (
+        f"task {slowest_task(scaled, assignment)}: one thread"
+        if most < by_nodes * (1 - 1e-9)
+        else report.bottleneck
+    )
     report = replace(report, max_rate=most if np.isfinite(most) else None, bottleneck=limited)
     if limit is None:
         return scaled, report
     value = report.max_rate if limit.of == "max_rate" else report.cost
-    return scaled, replace(report, bound=limit, gap=gap(value, limit.value) if report.feasible else None)
+    return scaled, replace(
+        report, bound=limit, gap=gap(value, limit.value) if report.feasible else None
+    )
 
 
 def slowest_task(problem: Problem, assignment: Assignment) -> str:
@@ -442,7 +586,12 @@ def slowest_task(problem: Problem, assignment: Assignment) -> str:
 
 
 def compare(
-    problem: Problem, by: Sequence[str] = (), *, objective: str = "traffic", seed: int = 0, seconds: float | None = None
+    problem: Problem,
+    by: Sequence[str] = (),
+    *,
+    objective: str = "traffic",
+    seed: int = 0,
+    seconds: float | None = None,
 ) -> Iterator[Planned]:
     """The same problem through many schedulers, one after another; a refusal is a result too."""
     for name in by or [entry.name for entry in entries("place")]:
@@ -458,7 +607,9 @@ def judged(problem: Problem, *, objective: str = "traffic", scheduler: str = "gi
         raise InvalidInput("no plan to judge: give a file with `plan`")
     start = time.perf_counter()
     report = judge(problem, problem.current, objective=objective)
-    return Planned(scheduler, objective, 0, time.perf_counter() - start, problem, problem.current, report)
+    return Planned(
+        scheduler, objective, 0, time.perf_counter() - start, problem, problem.current, report
+    )
 
 
 def best(results: Sequence[Planned]) -> Planned | None:
@@ -468,7 +619,11 @@ def best(results: Sequence[Planned]) -> Planned | None:
     def key(result: Planned) -> tuple[float, int, float]:
         assert result.report is not None
         rate = np.inf if result.report.max_rate is None else result.report.max_rate
-        value = rate if result.objective == "rate" else getattr(result.report, FIGURES[result.objective])
+        value = (
+            rate
+            if result.objective == "rate"
+            else getattr(result.report, FIGURES[result.objective])
+        )
         score = np.inf if value is None else round(float(value), 9)
         return (-score if result.objective == "rate" else score, result.report.nodes_used, -rate)
 

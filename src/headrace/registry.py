@@ -13,7 +13,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from headrace.errors import InvalidInput
 
-FOLDERS = {folder: f"headrace.{folder}" for folder in ("place", "size", "provision", "move")}  # each has SCHEDULERS
+FOLDERS = {
+    folder: f"headrace.{folder}" for folder in ("place", "size", "provision", "move")
+}  # each has SCHEDULERS
 GIVEN = (
     "seed",
     "steps",
@@ -66,7 +68,14 @@ def _entry(name: str, folder: str, module: str) -> Entry:
         elif line.strip():
             key = ""
     return Entry(
-        name, folder, module, text.splitlines()[0], fields["Source"], fields["Maturity"], fields["Guards"], fields["Differs"]
+        name,
+        folder,
+        module,
+        text.splitlines()[0],
+        fields["Source"],
+        fields["Maturity"],
+        fields["Guards"],
+        fields["Differs"],
     )
 
 
@@ -83,11 +92,18 @@ def algorithm(folder: str, name: str) -> Callable[..., Any]:
 
 
 def arguments(
-    name: str, function: Callable[..., Any], options: Mapping[str, object], given: Mapping[str, object]
+    name: str,
+    function: Callable[..., Any],
+    options: Mapping[str, object],
+    given: Mapping[str, object],
 ) -> dict[str, Any]:
     """Keyword arguments for an algorithm: its own options, checked, and of what the planner gives, what it takes."""
     takes = inspect.signature(function).parameters
-    own = [key for key, parameter in takes.items() if parameter.kind is parameter.KEYWORD_ONLY and key not in GIVEN]
+    own = [
+        key
+        for key, parameter in takes.items()
+        if parameter.kind is parameter.KEYWORD_ONLY and key not in GIVEN
+    ]
     hints = get_type_hints(inspect.unwrap(function))
     chosen = {key: value for key, value in given.items() if key in takes}
     for key, value in options.items():
@@ -104,7 +120,9 @@ def _typed(name: str, key: str, value: object, hint: Any) -> object:
     """An option's value as its algorithm wants it."""
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            raise InvalidInput(f"{name}: option {key} is {value!r}; it must be one of {', '.join(map(str, get_args(hint)))}")
+            raise InvalidInput(
+                f"{name}: option {key} is {value!r}; it must be one of {', '.join(map(str, get_args(hint)))}"
+            )
         return value
     choices = [hint, *get_args(hint)]
     if value is None and type(None) in choices:
@@ -112,8 +130,14 @@ def _typed(name: str, key: str, value: object, hint: Any) -> object:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if float in choices and number:
         return float(value)  # pyright: ignore[reportArgumentType]
-    for kind, fits in ((bool, isinstance(value, bool)), (int, number and value == int(value)), (str, isinstance(value, str))):  # pyright: ignore[reportArgumentType]
+    for kind, fits in (
+        (bool, isinstance(value, bool)),
+        (int, number and value == int(value)),
+        (str, isinstance(value, str)),
+    ):  # pyright: ignore[reportArgumentType]
         if kind in choices and fits:
             return kind(value)  # pyright: ignore[reportArgumentType]
-    wanted = " or ".join(getattr(choice, "__name__", str(choice)) for choice in choices if choice is not type(None))
+    wanted = " or ".join(
+        getattr(choice, "__name__", str(choice)) for choice in choices if choice is not type(None)
+    )
     raise InvalidInput(f"{name}: option {key} is {value!r}; {wanted} is needed")

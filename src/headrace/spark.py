@@ -60,7 +60,9 @@ def find_java() -> Java:
         java = ask_java(executable) if executable else None
         if java and java.major >= OLDEST_JAVA:
             return ready_for_spark(java)
-        passed_over.append(f"{place} is Java {java.version}" if java else f"{place} holds no working java")
+        passed_over.append(
+            f"{place} is Java {java.version}" if java else f"{place} holds no working java"
+        )
         newest = max(newest or 0, java.major) if java else newest
     raise Unsupported(
         f"Spark needs Java {OLDEST_JAVA} or newer ({'; '.join(passed_over) or 'there is none'}): "
@@ -90,7 +92,8 @@ def package_folder(name: str) -> Path | None:
 def ask_java(executable: str) -> Java | None:
     """What a `java` says about itself; None if it does not run.
 
-    Asking sees through symbolic links, version managers' shims and the placeholder that macOS puts on the PATH.
+    Asking sees through symbolic links, version managers' shims and the placeholder that macOS puts
+    on the PATH.
     """
     command = [executable, "-XshowSettings:properties", "-version"]
     try:
@@ -106,8 +109,8 @@ def ask_java(executable: str) -> Java | None:
 def ready_for_spark(java: Java) -> Java:
     """The same Java, behind a wrapper if it is a slim runtime.
 
-    Spark asks every JVM for the vector module, for the sake of MLlib, and a JVM that lacks it does not start. Nothing here
-    needs MLlib, so the wrapper drops that one option.
+    Spark asks every JVM for the vector module, for the sake of MLlib, and a JVM that lacks it does
+    not start. Nothing here needs MLlib, so the wrapper drops that one option.
     """
     release = java.home / "release"
     if not release.exists() or VECTOR_MODULE in release.read_text():
@@ -140,10 +143,13 @@ def write_executable(path: Path, text: str) -> None:
         raise Unsupported(message, resource="java") from error
 
 
-def session(*, app: str = "headrace", master: str | None = None, conf: Mapping[str, str] = {}) -> SparkSession:
+def session(
+    *, app: str = "headrace", master: str | None = None, conf: Mapping[str, str] = {}
+) -> SparkSession:
     """A quiet Spark session: embedded on all cores, or on the cluster that `master` names.
 
-    There is one session per process: while one runs, it is what you get, and only its SQL settings can still change.
+    There is one session per process: while one runs, it is what you get, and only its SQL settings
+    can still change.
     """
     from pyspark.sql import SparkSession  # a second of imports
 
@@ -162,8 +168,12 @@ def environment(master: str, inherited: Mapping[str, str]) -> dict[str, str]:
     """The variables that Spark's launch scripts read, for a driver of `master`."""
     variables = {
         "JAVA_HOME": str(java_home()),
-        "SPARK_HOME": str(package_folder("pyspark")),  # a JVM of another Spark than the Python side fails obscurely
-        "SPARK_CONF_DIR": inherited.get("SPARK_CONF_DIR", str(Path(__file__).parent)),  # for log4j2.properties
+        "SPARK_HOME": str(
+            package_folder("pyspark")
+        ),  # a JVM of another Spark than the Python side fails obscurely
+        "SPARK_CONF_DIR": inherited.get(
+            "SPARK_CONF_DIR", str(Path(__file__).parent)
+        ),  # for log4j2.properties
     }
     if is_local(master):
         variables["PYSPARK_PYTHON"] = sys.executable

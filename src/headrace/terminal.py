@@ -59,7 +59,12 @@ def table(*columns: str, title: str | None = None, left: int = 1) -> Table:
 def planned(result: Planned) -> RenderableType:
     """A plan: its headline, its nodes, what is wrong with it and what was assumed."""
     assert result.report is not None
-    return Group(Text(headline(result)), node_table(result.report), *troubles(result.report), *notes(result.report))
+    return Group(
+        Text(headline(result)),
+        node_table(result.report),
+        *troubles(result.report),
+        *notes(result.report),
+    )
 
 
 def headline(result: Planned) -> str:
@@ -81,17 +86,24 @@ def headline(result: Planned) -> str:
     if result.absolute:
         words.append(f"Tasks: {', '.join(f'{name} {n}' for name, n in counts(result).items())}.")
     if result.machines:
-        words.append(f"Machines: {', '.join(f'{n} {kind}' for kind, n in result.machines.items())}.")
+        words.append(
+            f"Machines: {', '.join(f'{n} {kind}' for kind, n in result.machines.items())}."
+        )
     if r.cost is not None:
         words.append(f"Costs {number(r.cost)} per time unit.")
     if r.gap is not None and r.bound.kind != "trivial":
-        words.append(f"At most {r.gap:.1%} from the best possible {r.bound.of} ({number(r.bound.value)}, {r.bound.kind}).")
+        words.append(
+            f"At most {r.gap:.1%} from the best possible {r.bound.of} ({number(r.bound.value)}, {r.bound.kind})."
+        )
     return " ".join(words)
 
 
 def counts(result: Planned) -> dict[str, int]:
     """Tasks by component."""
-    return {name: int(n) for name, n in zip(result.problem.components, result.problem.tasks.tolist(), strict=True)}
+    return {
+        name: int(n)
+        for name, n in zip(result.problem.components, result.problem.tasks.tolist(), strict=True)
+    }
 
 
 def node_table(report: Report) -> RenderableType:
@@ -174,19 +186,31 @@ def comparison(results: Sequence[Planned]) -> RenderableType:
         r = result.report
         if r is None:
             grid.add_row(result.scheduler, "refused", *["-"] * 8)
-            remarks.append(f"  {result.scheduler}: {result.refusal.message.splitlines()[0] if result.refusal else ''}")
+            remarks.append(
+                f"  {result.scheduler}: {result.refusal.message.splitlines()[0] if result.refusal else ''}"
+            )
             continue
         value = getattr(r, figure)
         wrong = [v.message for v in r.violations] + [f"{name} not placed" for name in r.unplaced]
         if wrong:
-            remarks.append(f"  {result.scheduler}: {wrong[0]}" + (f" (+{len(wrong) - 1})" if len(wrong) > 1 else ""))
+            remarks.append(
+                f"  {result.scheduler}: {wrong[0]}"
+                + (f" (+{len(wrong) - 1})" if len(wrong) > 1 else "")
+            )
         grid.add_row(
             result.scheduler, "yes" if r.feasible else "no", number(value), _ratio(value, top, objective) if r.feasible else "-",
             number(r.inter_worker_traffic), number(r.nodes_used), number(r.workers_used), number(r.max_rate),
             "-" if r.gap is None or r.bound.kind == "trivial" else f"{r.gap:.1%}", f"{result.seconds:.3f}",
             style="bold" if result is winner else None,
         )  # fmt: skip
-    return Group(grid, *([Text("Refused or breaking a rule:\n" + "\n".join(remarks), style="dim")] if remarks else []))
+    return Group(
+        grid,
+        *(
+            [Text("Refused or breaking a rule:\n" + "\n".join(remarks), style="dim")]
+            if remarks
+            else []
+        ),
+    )
 
 
 def _ratio(value: float | None, top: float | None, objective: str) -> str:
@@ -211,7 +235,13 @@ def explanation(why: Explanation) -> RenderableType:
 
 def costly(streams: Sequence[Costly], most: int = 5) -> RenderableType:
     """The streams that cross most."""
-    grid = table("stream", "tuples/s", "crossing", "inside", title="Where the traffic between nodes comes from")
+    grid = table(
+        "stream",
+        "tuples/s",
+        "crossing",
+        "inside",
+        title="Where the traffic between nodes comes from",
+    )
     for s in streams[:most]:
         name = f"{s.source} -> {s.target}" + (f" ({s.stream})" if s.stream != "default" else "")
         inside = 1 - s.crossing / s.tuples_per_s if s.tuples_per_s else 1.0
@@ -227,7 +257,9 @@ def explained(result: Planned, task: str | None) -> list[RenderableType]:
     return [planned(result), costly(costly_streams(result.problem, result.assignment))]
 
 
-def what_if(before: Sequence[Planned] | HeadraceError, after: Sequence[Planned], words: Sequence[str]) -> RenderableType:
+def what_if(
+    before: Sequence[Planned] | HeadraceError, after: Sequence[Planned], words: Sequence[str]
+) -> RenderableType:
     """What a change does: every figure without it and with it."""
     title = f"What if {' '.join(words)}"
     if isinstance(before, HeadraceError):
@@ -247,11 +279,22 @@ def _one_change(before: Planned, after: Planned, title: str) -> RenderableType:
     assert before.assignment is not None
     assert after.report is not None
     assert after.assignment is not None
-    change = diff((before.problem, before.assignment, before.report), (after.problem, after.assignment, after.report))
+    change = diff(
+        (before.problem, before.assignment, before.report),
+        (after.problem, after.assignment, after.report),
+    )
     grid = table("figure", "without it", "with it", "change", title=escape(title))
-    rows = {name.replace("_", " "): values for name, values in change.figures.items() if values != (None, None)}
+    rows = {
+        name.replace("_", " "): values
+        for name, values in change.figures.items()
+        if values != (None, None)
+    }
     old, new = counts(before), counts(after)
-    rows |= {f"tasks of {escape(name)}": (old.get(name, 0), n) for name, n in new.items() if old.get(name, 0) != n}
+    rows |= {
+        f"tasks of {escape(name)}": (old.get(name, 0), n)
+        for name, n in new.items()
+        if old.get(name, 0) != n
+    }
     rented = {**(before.machines or {}), **(after.machines or {})}
     for kind in rented:
         pair = ((before.machines or {}).get(kind, 0), (after.machines or {}).get(kind, 0))
@@ -272,24 +315,37 @@ def _delta(a: object, b: object) -> str:
 
 def difference(change: Diff, transfer: Mapping[str, Any] | None = None) -> RenderableType:
     """What moves, what it costs, what it gains."""
-    words = [f"{len(change.moved):,} tasks move to another node ({number(change.moved_mb)} MB of state), {change.stayed:,} stay"]
+    words = [
+        f"{len(change.moved):,} tasks move to another node ({number(change.moved_mb)} MB of state), {change.stayed:,} stay"
+    ]
     if change.worker_only:
         words.append(f"{change.worker_only:,} of them in another worker")
     for name, counts in (("new", change.added), ("gone", change.removed)):
         if counts:
-            words.append(f"{name}: " + ", ".join(f"{n} {component}" for component, n in counts.items()))
+            words.append(
+                f"{name}: " + ", ".join(f"{n} {component}" for component, n in counts.items())
+            )
     if transfer is not None and transfer["mb"]:
-        words.append(f"headrace move transfers {number(transfer['mb'])} MB in {number(transfer['seconds'])} s")
+        words.append(
+            f"headrace move transfers {number(transfer['mb'])} MB in {number(transfer['seconds'])} s"
+        )
     figures = table("figure", "before", "after", "change")
     for name, (a, b) in change.figures.items():
-        delta = f"{b - a:+.4g}" if isinstance(a, int | float) and isinstance(b, int | float) and not isinstance(a, bool) else ""
+        delta = (
+            f"{b - a:+.4g}"
+            if isinstance(a, int | float) and isinstance(b, int | float) and not isinstance(a, bool)
+            else ""
+        )
         figures.add_row(name.replace("_", " "), number(a), number(b), delta)
     moves = table("task", "from", "to", "state MB", left=3)
     for m in change.moved[:MOST_ROWS]:
         moves.add_row(escape(m.task), escape(m.source), escape(m.target), number(m.state_mb))
     if len(change.moved) > MOST_ROWS:
         moves.caption = f"and {len(change.moved) - MOST_ROWS:,} more"
-    said = [Text(f"  {note}", style="dim") for note in (transfer["notes"] if transfer is not None else ())]
+    said = [
+        Text(f"  {note}", style="dim")
+        for note in (transfer["notes"] if transfer is not None else ())
+    ]
     return Group(Text("; ".join(words) + "."), figures, *([moves] if change.moved else []), *said)
 
 
@@ -303,9 +359,16 @@ def moves(found: Moves, gains: Sequence[Arrival] = ()) -> RenderableType:
     grid = table("step", f"cost {found.clock}", "transfers", *(["gain"] if gains else []), left=0)
     grid.columns[2].justify = "left"
     for i, step in enumerate(found.steps[:MOST_ROWS]):
-        shown = ", ".join(f"{t.source} -> {t.target}: {number(t.units)}" for t in step.transfers[:6])
+        shown = ", ".join(
+            f"{t.source} -> {t.target}: {number(t.units)}" for t in step.transfers[:6]
+        )
         more = f" and {len(step.transfers) - 6} more" if len(step.transfers) > 6 else ""
-        grid.add_row(str(i + 1), number(step.cost), escape(shown + more), *([number(gains[i].gain)] if gains else []))
+        grid.add_row(
+            str(i + 1),
+            number(step.cost),
+            escape(shown + more),
+            *([number(gains[i].gain)] if gains else []),
+        )
     if len(found.steps) > MOST_ROWS:
         grid.caption = f"and {len(found.steps) - MOST_ROWS:,} more steps"
     return Group(Text(words), grid, *(Text(f"  {note}", style="dim") for note in found.notes))
@@ -323,7 +386,12 @@ def class_tables(classes: Sequence[Class], superclasses: Sequence[Superclass]) -
     chains = table("superclass", "offset", "class: units", "units", title="Superclasses", left=0)
     chains.columns[2].justify = "left"
     for s in superclasses:
-        chains.add_row(str(s.number), str(s.offset), ", ".join(f"{k}: {u}" for k, u in s.chain), str(sum(u for _, u in s.chain)))
+        chains.add_row(
+            str(s.number),
+            str(s.offset),
+            ", ".join(f"{k}: {u}" for k, u in s.chain),
+            str(sum(u for _, u in s.chain)),
+        )
     return Group(pairs, chains)
 
 
@@ -355,9 +423,15 @@ def live(ran: Live) -> RenderableType:
     grid = table("per batch, median", first, f"{second}, predicted", f"{second}, measured")
     grid.add_row("seconds", *(number(batch.seconds) for batch in columns))
     grid.add_row("bytes between nodes", *(number(batch.remote_bytes) for batch in columns))
-    grid.add_row("  of all bytes", *(f"{batch.remote_bytes / max(1, ran.total_bytes):.0%}" for batch in columns))
+    grid.add_row(
+        "  of all bytes",
+        *(f"{batch.remote_bytes / max(1, ran.total_bytes):.0%}" for batch in columns),
+    )
     for node in sorted({node for batch in columns for node in batch.cpu_ms}):
-        grid.add_row(f"CPU of {node}, ms", *(number(b.cpu_ms[node]) if node in b.cpu_ms else "-" for b in columns))
+        grid.add_row(
+            f"CPU of {node}, ms",
+            *(number(b.cpu_ms[node]) if node in b.cpu_ms else "-" for b in columns),
+        )
     words = f"{ran.batches} batches in one run, {ran.misplaced} tasks misplaced. Decision: {ran.decision.reason}."
     return Group(Text(""), grid, Text(words))
 

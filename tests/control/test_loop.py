@@ -27,7 +27,10 @@ def content(rate: float = 2000, lost: str = "", shares: Sequence[float] = ()) ->
         "count": {"tasks": 16, "inputs": {"split": "fields"}, "state_mb": 5},
     }
     large, small = {"cpu": 400, "cores": 4}, {"cpu": 100, "cores": 1}
-    nodes = {f"n{i}": {**size, "slots": 2, "bandwidth_mbps": 25} for i, size in enumerate((large, large, small, small), 1)}
+    nodes = {
+        f"n{i}": {**size, "slots": 2, "bandwidth_mbps": 25}
+        for i, size in enumerate((large, large, small, small), 1)
+    }
     document: Content = {
         "topology": {"name": "word-count", "components": components},
         "cluster": {"nodes": {name: facts for name, facts in nodes.items() if name != lost}},
@@ -110,7 +113,9 @@ def test_a_poor_plan_is_left_and_twenty_quiet_intervals_change_nothing(tmp_path:
     [{"rate": 4000}, {"shares": [0.4, *[0.04] * 15]}],
     ids=["the rate doubles", "a key gets hot"],
 )
-def test_a_change_leads_to_a_plan_as_good_as_any_within_three_decisions(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_a_change_leads_to_a_plan_as_good_as_any_within_three_decisions(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
     world = settled(tmp_path)
     world.content = content(**change)
     fresh = place(problem_of(world.content), "headrace", objective="batch").report
@@ -119,7 +124,9 @@ def test_a_change_leads_to_a_plan_as_good_as_any_within_three_decisions(tmp_path
     for _ in range(3):
         step(world, SETTINGS)
         world.wait(60)
-    assert batch_of(world) <= fresh.batch_seconds * 1.051  # what is left is below what a move must gain
+    assert (
+        batch_of(world) <= fresh.batch_seconds * 1.051
+    )  # what is left is below what a move must gain
 
 
 def test_a_lost_node_is_left_at_once_though_the_plan_is_young(tmp_path: Path) -> None:
@@ -153,7 +160,9 @@ def test_what_cannot_be_planned_is_a_decision_too(tmp_path: Path) -> None:
     assert entries(tmp_path) == [entry]
 
 
-def test_a_plan_that_is_refused_leaves_the_running_one_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_that_is_refused_leaves_the_running_one_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = Simulated(content(), tmp_path)
 
     def refuses(self: Simulated, planned: Planned) -> None:

@@ -52,12 +52,16 @@ def test_a_node_takes_no_more_tasks_of_a_stage_than_it_has_cores(topology: Topol
     assert all(count <= CORES[node] for (_, node), count in per_stage.items())
 
 
-def test_a_plan_goes_back_and_forth_by_names_and_lost_nodes_leave_tasks_nowhere(topology: Topology) -> None:
+def test_a_plan_goes_back_and_forth_by_names_and_lost_nodes_leave_tasks_nowhere(
+    topology: Topology,
+) -> None:
     plan, nodes = placed(topology, "storm-even"), nodes_of(CLUSTER)
     current = problem_of(topology, nodes, {}, plan).current
     assert current is not None
     assert (current.node != UNPLACED).all()
-    fewer = problem_of(topology, {name: node for name, node in nodes.items() if name != "small-2"}, {}, plan).current
+    fewer = problem_of(
+        topology, {name: node for name, node in nodes.items() if name != "small-2"}, {}, plan
+    ).current
     assert fewer is not None
     stood_there = [where == "small-2" for where, _ in plan.places.values()]
     assert int((fewer.node == UNPLACED).sum()) == sum(stood_there) > 0
@@ -78,10 +82,22 @@ def test_what_was_measured_leads_to_a_better_plan_for_the_next_batch(
     plan = PlanInForce(topology, placed(topology, "storm-even"))
     time = iter(np.arange(0.0, 1000.0, 30.0).tolist())
     world = OnSpark(
-        spark, topology, CLUSTER, plan, tmp_path / "telemetry", tmp_path, lambda: set(NODES), window_s=1, clock=lambda: next(time)
+        spark,
+        topology,
+        CLUSTER,
+        plan,
+        tmp_path / "telemetry",
+        tmp_path,
+        lambda: set(NODES),
+        window_s=1,
+        clock=lambda: next(time),
     )
     said: list[str] = []
-    decide = after_batches(world, Loop(objective="traffic", interval_s=60.0, dwell_s=0), lambda entry: said.append(entry.reason))
+    decide = after_batches(
+        world,
+        Loop(objective="traffic", interval_s=60.0, dwell_s=0),
+        lambda entry: said.append(entry.reason),
+    )
     plans: list[str | None] = []
 
     def listen(done: BatchDone) -> None:
@@ -89,7 +105,12 @@ def test_what_was_measured_leads_to_a_better_plan_for_the_next_batch(
         decide(done)
 
     # Without Spark all tasks run here: they are told to stand on one node.
-    settings = Settings(tmp_path / "run", hosts={"large": where_am_i()[0]}, telemetry=tmp_path / "telemetry", listen=listen)
+    settings = Settings(
+        tmp_path / "run",
+        hosts={"large": where_am_i()[0]},
+        telemetry=tmp_path / "telemetry",
+        listen=listen,
+    )
     rows = pa.table({"value": pa.array(np.arange(3000))})
     rehearse(topology, [{"sentence": rows}] * 4, settings, plan)
     assert said[0].startswith("traffic between nodes falls from")

@@ -23,13 +23,30 @@ from tests.problems import problem_of
 
 
 def test_gain_over_the_horizon_against_stop_and_catch_up() -> None:
-    # 10 s stop; 500 tuples of lag and 100 * 10 that came in meanwhile at 150 - 100 = 50 tuples/s: 10 + 20 = 30 s. 40 s of 100 tuples/s are late: 4,000.
-    # Over 100 s, 60 remain: at 70 tuples/s saved 4,200.
-    facts = {"horizon_s": 100, "input_per_s": 100, "capacity_per_s": 150, "lag": 500, "restart_s": 4, "transfer_s": 6}
+    # 10 s stop; 500 tuples of lag and 100 * 10 that came in meanwhile at 150 - 100 = 50 tuples/s:
+    # 10 + 20 = 30 s. 40 s of 100 tuples/s are late: 4,000. Over 100 s, 60 remain: at 70 tuples/s
+    # saved 4,200.
+    facts = {
+        "horizon_s": 100,
+        "input_per_s": 100,
+        "capacity_per_s": 150,
+        "lag": 500,
+        "restart_s": 4,
+        "transfer_s": 6,
+    }
     decision = worth_it(saved_per_s=70, **facts)
     assert decision.move
-    assert decision.numbers == {"stop_s": 10, "catch_up_s": 30, "disturbed_s": 40, "gain": 4200, "cost": 4000}
-    assert decision.reason == "70 tuples/s saved over 100 s come to 4200 tuples; 10 s stop and 30 s catch-up delay 4000"
+    assert decision.numbers == {
+        "stop_s": 10,
+        "catch_up_s": 30,
+        "disturbed_s": 40,
+        "gain": 4200,
+        "cost": 4000,
+    }
+    assert (
+        decision.reason
+        == "70 tuples/s saved over 100 s come to 4200 tuples; 10 s stop and 30 s catch-up delay 4000"
+    )
     assert not worth_it(saved_per_s=66, **facts).move
     assert worth_it(saved_per_s=66, delay_price=0.5, **facts).move
     assert not worth_it(saved_per_s=1e9, **{**facts, "horizon_s": 40}).move
@@ -43,7 +60,13 @@ def test_a_plan_that_never_catches_up_is_not_worth_it() -> None:
 
 def test_a_running_plan_that_falls_behind_is_left_if_that_means_less_lag() -> None:
     # Stays: 0 + (100 - 80) * 60 = 1,200. Moves: 100 * 10 - (120 - 100) * 50 = 0.
-    facts = {"saved_per_s": -5, "horizon_s": 60, "input_per_s": 100, "capacity_now_per_s": 80, "restart_s": 10}
+    facts = {
+        "saved_per_s": -5,
+        "horizon_s": 60,
+        "input_per_s": 100,
+        "capacity_now_per_s": 80,
+        "restart_s": 10,
+    }
     decision = worth_it(capacity_per_s=120, **facts)
     assert decision.move
     assert decision.numbers == {"lag_if_stays": 1200, "lag_if_moves": 0, "stop_s": 10}
@@ -60,14 +83,18 @@ def test_impossible_measurements_are_refused() -> None:
     with pytest.raises(InvalidInput, match="lag is -1"):
         worth_it(saved_per_s=1, horizon_s=1, input_per_s=1, capacity_per_s=2, lag=-1)
     with pytest.raises(InvalidInput, match="restart_s is nan"):
-        worth_it(saved_per_s=1, horizon_s=1, input_per_s=1, capacity_per_s=2, restart_s=float("nan"))
+        worth_it(
+            saved_per_s=1, horizon_s=1, input_per_s=1, capacity_per_s=2, restart_s=float("nan")
+        )
 
 
 @pytest.mark.parametrize(
     ("best", "improve", "since", "moves"),
     [(90, 10, 180, True), (90.1, 10, 180, False), (90, 10, 179, False), (100, 0, 999, False)],
 )
-def test_aniello_asks_for_a_percentage_and_an_interval(best: float, improve: float, since: float, moves: bool) -> None:
+def test_aniello_asks_for_a_percentage_and_an_interval(
+    best: float, improve: float, since: float, moves: bool
+) -> None:
     assert aniello_threshold(100, best, improve_percent=improve, since_last_s=since).move == moves
 
 
@@ -90,7 +117,9 @@ def test_tuning_weighs_traffic_against_resources() -> None:
     assert not muhammad_tune(now, levels(40, 16)).move
     assert not muhammad_tune(now, levels(10, 10, nodes=4)).move, "not with more nodes"
     assert not muhammad_tune(now, levels(10, 10, busiest=1.1)).move, "not if that overloads a node"
-    assert muhammad_tune(levels(40, 20, busiest=1.2), levels(60, 20, busiest=0.9, nodes=5)).move, "an overloaded node comes first"
+    assert muhammad_tune(levels(40, 20, busiest=1.2), levels(60, 20, busiest=0.9, nodes=5)).move, (
+        "an overloaded node comes first"
+    )
     assert "node 40 -> 10" in muhammad_tune(now, levels(10, 10)).reason
 
 
@@ -99,9 +128,21 @@ def test_levels_are_those_of_the_judge() -> None:
         "s": {"spout": True, "tasks": 1, "rate": 30, "cpu": 50},
         "b": {"tasks": 3, "inputs": {"s": "shuffle"}, "cpu": 50},
     }
-    problem = problem_of({"topology": {"components": components}, "cluster": {"nodes": {"a": {"cpu": 200}, "b": {"cpu": 100}}}})
-    found = Levels.of(problem, judge(problem, Assignment(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 0]))))
-    assert (found.inter_node, found.inter_slot, found.inter_executor, found.nodes_used) == pytest.approx((10, 10, 10, 2))
+    problem = problem_of(
+        {
+            "topology": {"components": components},
+            "cluster": {"nodes": {"a": {"cpu": 200}, "b": {"cpu": 100}}},
+        }
+    )
+    found = Levels.of(
+        problem, judge(problem, Assignment(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 0])))
+    )
+    assert (
+        found.inter_node,
+        found.inter_slot,
+        found.inter_executor,
+        found.nodes_used,
+    ) == pytest.approx((10, 10, 10, 2))
     assert found.busiest == 0.75
 
 
@@ -124,7 +165,10 @@ def test_a_history_out_of_order_is_refused() -> None:
 
 
 def test_the_same_places_have_the_same_fingerprint() -> None:
-    one, two = Assignment(np.array([0, 1]), np.array([0, 0])), Assignment(np.array([0, 1]), np.array([0, 1]))
+    one, two = (
+        Assignment(np.array([0, 1]), np.array([0, 0])),
+        Assignment(np.array([0, 1]), np.array([0, 1])),
+    )
     assert fingerprint(one) == fingerprint(Assignment(np.array([0, 1]), np.array([0, 0])))
     assert fingerprint(one) != fingerprint(two)
 

@@ -17,17 +17,28 @@ from headrace.run.placement import Placement
 from headrace.run.task import Report
 
 TASKS = {"lines": 1, "split": 2}
-APART = Placement("apart", TASKS, {("lines", 0): ("a", 0), ("split", 0): ("b", 0), ("split", 1): ("b", 0)})
-BESIDE = Placement("beside", TASKS, {("lines", 0): ("a", 0), ("split", 0): ("a", 0), ("split", 1): ("b", 0)})
+APART = Placement(
+    "apart", TASKS, {("lines", 0): ("a", 0), ("split", 0): ("b", 0), ("split", 1): ("b", 0)}
+)
+BESIDE = Placement(
+    "beside", TASKS, {("lines", 0): ("a", 0), ("split", 0): ("a", 0), ("split", 1): ("b", 0)}
+)
 LINES, BYTES = 1000, 500  # of one batch
 BATCH_S = 3.0
 
 
 def problem(rate: float) -> Problem:
-    components = {"lines": {"spout": True, "rate": rate, "bytes": BYTES}, "split": {"tasks": 2, "inputs": {"lines": "shuffle"}}}
+    components = {
+        "lines": {"spout": True, "rate": rate, "bytes": BYTES},
+        "split": {"tasks": 2, "inputs": {"lines": "shuffle"}},
+    }
     profile = {"lines": {"*": {"cpu_ms": 0.1}}, "split": {"*": {"cpu_ms": 0.2, "cpu_fixed": 5}}}
     nodes = {name: {"cpu": 200, "bandwidth_mbps": 4} for name in "ab"}
-    content = {"topology": {"components": components}, "cluster": {"nodes": nodes}, "profile": profile}
+    content = {
+        "topology": {"components": components},
+        "cluster": {"nodes": nodes},
+        "profile": profile,
+    }
     found = build(validated({"format": FORMAT, **content}, {}))
     return replace(found, current=assignment_of(found, APART))
 
@@ -38,19 +49,34 @@ def batch(number: int, seconds: float = BATCH_S) -> BatchDone:
     edges = tuple(("split", n, half, half * BYTES) for n in (0, 1))
     spout = Report("work", "lines", 0, ("a",), 0.0, 0, LINES, cpu_ms=100.0, edges=edges)
     bolts = tuple(Report("work", "split", n, ("b",), 0.0, half, 0, cpu_ms=150.0) for n in (0, 1))
-    return BatchDone(number, seconds, "apart", LINES, LINES * BYTES, LINES * BYTES, (), (spout, *bolts))
+    return BatchDone(
+        number, seconds, "apart", LINES, LINES * BYTES, LINES * BYTES, (), (spout, *bolts)
+    )
 
 
-@pytest.mark.parametrize(("starts", "rate"), [([0, 4, 8, 12], LINES / 4), ([0, 1, 11, 12], LINES / 4), ([5], None), ([], None)])
-def test_a_rate_is_what_batches_hold_over_the_time_they_take_however_they_come(starts: list[float], rate: float | None) -> None:
-    seen = [replace(batch(n, seconds=1.0 + n % 2), ended=start + 1.0 + n % 2) for n, start in enumerate(starts)]
+@pytest.mark.parametrize(
+    ("starts", "rate"),
+    [([0, 4, 8, 12], LINES / 4), ([0, 1, 11, 12], LINES / 4), ([5], None), ([], None)],
+)
+def test_a_rate_is_what_batches_hold_over_the_time_they_take_however_they_come(
+    starts: list[float], rate: float | None
+) -> None:
+    seen = [
+        replace(batch(n, seconds=1.0 + n % 2), ended=start + 1.0 + n % 2)
+        for n, start in enumerate(starts)
+    ]
     assert emitted_per_s(seen).get("lines") == rate
 
 
 @pytest.mark.parametrize("interval_s", [2.0, 10.0])
-def test_the_running_plan_is_foretold_as_it_was_measured_however_often_batches_come(interval_s: float) -> None:
-    # The profile's 5 points were measured in windows of one second with one batch in each: 50 ms a batch.
-    told = with_batch_times(problem(LINES / interval_s), [batch(0), batch(1), batch(2, 99.0)], window_s=1)
+def test_the_running_plan_is_foretold_as_it_was_measured_however_often_batches_come(
+    interval_s: float,
+) -> None:
+    # The profile's 5 points were measured in windows of one second with one batch in each: 50 ms a
+    # batch.
+    told = with_batch_times(
+        problem(LINES / interval_s), [batch(0), batch(1), batch(2, 99.0)], window_s=1
+    )
     assert told.current is not None
     foretold, found = predicted(told, told.current), measured([batch(0)], APART)
     assert foretold.seconds == pytest.approx(found.seconds)
@@ -64,7 +90,8 @@ def test_another_plan_is_foretold_from_the_same_batches() -> None:
     foretold = predicted(told, assignment_of(told, BESIDE))
     assert foretold.remote_bytes == pytest.approx(LINES * BYTES / 2)
     assert foretold.cpu_ms == pytest.approx({"a": 250, "b": 150})
-    # Half the bytes stay: 250 kB less at 4 Mbit/s are half a second; both split tasks still run at once.
+    # Half the bytes stay: 250 kB less at 4 Mbit/s are half a second; both split tasks still run at
+    # once.
     assert foretold.seconds == pytest.approx(BATCH_S - 0.5)
 
 
@@ -76,5 +103,7 @@ def test_without_batches_nothing_is_known_of_their_times() -> None:
 def test_the_work_of_a_plan_whose_node_is_gone_is_not_asked_for() -> None:
     given = problem(LINES / 5)
     gone = Placement("gone", TASKS, {task: ("lost", 0) for task in APART.places})
-    told = with_batch_times(replace(given, current=assignment_of(given, gone)), [batch(0)], window_s=1)
+    told = with_batch_times(
+        replace(given, current=assignment_of(given, gone)), [batch(0)], window_s=1
+    )
     assert told.options["judge"] == {"batch_interval_s": 5.0, "batch_overhead_s": 0.0}

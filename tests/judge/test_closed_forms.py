@@ -19,7 +19,11 @@ def judged(content: Content, plan: list[tuple[int, int]], *, objective: str = "t
 
 
 def chain(
-    target: Content, *, tasks: tuple[int, int] = (2, 4), grouping: object = "shuffle", source: Content | None = None
+    target: Content,
+    *,
+    tasks: tuple[int, int] = (2, 4),
+    grouping: object = "shuffle",
+    source: Content | None = None,
 ) -> Content:
     """Two components joined by one stream of 120 tuples/s."""
     components: Content = {
@@ -34,12 +38,15 @@ def nodes(count: int = 3, **facts: Any) -> Content:
 
 
 def test_shuffled_tuples_cross_in_proportion_to_the_tasks_elsewhere() -> None:
-    # a.1 on n1; a.2 on n2; b: two on n1 (one beside a.1), one on n2 (not beside a.2), one on n3. Each pair carries 120 / 2 / 4 = 15.
+    # a.1 on n1; a.2 on n2; b: two on n1 (one beside a.1), one on n2 (not beside a.2), one on n3.
+    # Each pair carries 120 / 2 / 4 = 15.
     plan = [(0, 0), (1, 0), (0, 0), (0, 1), (1, 1), (2, 0)]
     report = judged({"topology": chain({}), "cluster": nodes()}, plan)
     assert report.total_traffic == pytest.approx(8 * 15)
     assert report.inter_worker_traffic == pytest.approx(7 * 15)  # all but a.1 -> b.1
-    assert report.inter_node_traffic == pytest.approx(5 * 15)  # a.1 keeps two of four at home, a.2 one
+    assert report.inter_node_traffic == pytest.approx(
+        5 * 15
+    )  # a.1 keeps two of four at home, a.2 one
     assert report.nodes_used == 3
     assert report.workers_used == 5
 
@@ -52,25 +59,34 @@ def test_network_distance_counts_workers_nodes_and_racks() -> None:
     }
     report = judged(content | {"cluster": cluster}, [(0, 0), (0, 0), (0, 1), (1, 0), (2, 0)])
     assert report.network_distance == 0 * 1 + 1 * 10 + 2 * 100 + 3 * 1000
-    assert (report.inter_worker_traffic, report.inter_node_traffic, report.inter_rack_traffic) == (1110, 1100, 1000)
+    assert (report.inter_worker_traffic, report.inter_node_traffic, report.inter_rack_traffic) == (
+        1110,
+        1100,
+        1000,
+    )
 
 
 def test_all_grouping_sends_every_tuple_to_every_task() -> None:
-    report = judged({"topology": chain({}, grouping="all"), "cluster": nodes()}, [(0, 0), (0, 0), (0, 0), (0, 0), (1, 0), (2, 0)])
+    report = judged(
+        {"topology": chain({}, grouping="all"), "cluster": nodes()},
+        [(0, 0), (0, 0), (0, 0), (0, 0), (1, 0), (2, 0)],
+    )
     assert report.total_traffic == pytest.approx(4 * 120)
     assert report.inter_node_traffic == pytest.approx(2 * 120)
 
 
 def test_global_grouping_sends_every_tuple_to_the_first_task() -> None:
     report = judged(
-        {"topology": chain({}, grouping="global"), "cluster": nodes()}, [(0, 0), (1, 0), (0, 0), (1, 0), (1, 0), (2, 0)]
+        {"topology": chain({}, grouping="global"), "cluster": nodes()},
+        [(0, 0), (1, 0), (0, 0), (1, 0), (1, 0), (2, 0)],
     )
     assert report.total_traffic == pytest.approx(120)
     assert report.inter_node_traffic == pytest.approx(60)
 
 
 def test_local_or_shuffle_stays_in_the_worker_where_it_can() -> None:
-    # a.1 shares its worker with b.1 and keeps its 60 there; a.2's worker has no b, so its 60 go to all four, three of them on other nodes.
+    # a.1 shares its worker with b.1 and keeps its 60 there; a.2's worker has no b, so its 60 go to
+    # all four, three of them on other nodes.
     plan = [(0, 0), (1, 0), (0, 0), (0, 1), (1, 1), (2, 0)]
     report = judged({"topology": chain({}, grouping="local-or-shuffle"), "cluster": nodes()}, plan)
     assert report.total_traffic == pytest.approx(120)
@@ -93,8 +109,12 @@ def test_measured_shares_weigh_tasks_and_their_cpu() -> None:
 
 
 def test_max_rate_leaves_out_what_others_take_and_what_does_not_grow() -> None:
-    # n1: 120 tuples/s x 2 ms = 24 points, and 10 fixed; 100 - 40 taken - 10 = 50 points for the growing part.
-    content: Content = {"topology": chain({}, tasks=(1, 1)), "cluster": nodes(1, cpu=100, taken={"cpu": 40})}
+    # n1: 120 tuples/s x 2 ms = 24 points, and 10 fixed; 100 - 40 taken - 10 = 50 points for the
+    # growing part.
+    content: Content = {
+        "topology": chain({}, tasks=(1, 1)),
+        "cluster": nodes(1, cpu=100, taken={"cpu": 40}),
+    }
     content["profile"] = {"b": {"*": {"cpu_ms": 2, "cpu_fixed": 10}}}
     report = judged(content, [(0, 0), (0, 0)])
     assert report.max_rate == pytest.approx(50 / 24)
@@ -115,8 +135,13 @@ def test_a_node_that_is_full_at_no_load_allows_no_rate_at_all() -> None:
 
 
 def test_a_node_that_is_just_full_at_no_load_is_no_limit_for_others() -> None:
-    content: Content = {"topology": {"components": {"x": {"spout": True, "tasks": 3}}}, "cluster": nodes(1, cpu=0.3)}
-    content["profile"] = {"x": {"*": {"cpu_ms": 0, "cpu_fixed": 0.1}}}  # 0.1 + 0.1 + 0.1 > 0.3 in floating point
+    content: Content = {
+        "topology": {"components": {"x": {"spout": True, "tasks": 3}}},
+        "cluster": nodes(1, cpu=0.3),
+    }
+    content["profile"] = {
+        "x": {"*": {"cpu_ms": 0, "cpu_fixed": 0.1}}
+    }  # 0.1 + 0.1 + 0.1 > 0.3 in floating point
     report = judged(content, [(0, 0)] * 3)
     assert report.feasible
     assert report.max_rate is None
@@ -128,7 +153,9 @@ def test_bandwidth_limits_the_rate_in_both_directions_apart() -> None:
     report = judged(content | {"cluster": nodes(bandwidth_mbps=0.6)}, [(0, 0), (1, 0), (2, 0)])
     assert report.max_rate == pytest.approx(0.6 / 0.96)
     assert report.bottleneck == "node n1: bandwidth out"
-    assert [(v.kind, v.node, v.resource) for v in report.violations] == [("overload", "n1", "bandwidth out")]
+    assert [(v.kind, v.node, v.resource) for v in report.violations] == [
+        ("overload", "n1", "bandwidth out")
+    ]
 
 
 def test_nothing_that_limits_means_no_limit() -> None:
@@ -154,25 +181,34 @@ def test_a_trickle_counts_beside_a_torrent() -> None:
         "torrent": {"spout": True, "rate": 1e12}, "drain": {"inputs": {"torrent": "shuffle"}},
         "trickle": {"spout": True, "rate": 1}, "cup": {"inputs": {"trickle": "shuffle"}},
     }  # fmt: skip
-    report = judged({"topology": {"components": components}, "cluster": nodes()}, [(0, 0), (0, 0), (1, 0), (2, 0)])
+    report = judged(
+        {"topology": {"components": components}, "cluster": nodes()},
+        [(0, 0), (0, 0), (1, 0), (2, 0)],
+    )
     assert report.inter_node_traffic == 1
 
 
 def test_who_sends_out_of_a_worker_pays_for_it() -> None:
-    # a.1 sends 60: 15 to each b. One beside it, one on its node (0.5 ms), two on other nodes (2 ms).
+    # a.1 sends 60: 15 to each b. One beside it, one on its node (0.5 ms), two on other nodes (2
+    # ms).
     options = {"judge": {"send_worker_cpu_ms": 0.5, "send_node_cpu_ms": 2}}
     plan = [(0, 0), (1, 1), (0, 0), (0, 1), (1, 1), (2, 0)]
     report = judged({"topology": chain({}), "cluster": nodes(cpu=100), "options": options}, plan)
     assert report.nodes["n1"]["cpu"] == pytest.approx((15 * 0.5 + 30 * 2) / 10)
-    assert report.nodes["n2"]["cpu"] == pytest.approx(45 * 2 / 10)  # a.2 has one b beside it and three elsewhere
+    assert report.nodes["n2"]["cpu"] == pytest.approx(
+        45 * 2 / 10
+    )  # a.2 has one b beside it and three elsewhere
     assert report.nodes["n3"]["cpu"] == 0
     assert report.max_rate == pytest.approx(100 / 9)
 
 
 def test_a_batch_takes_the_slowest_node_of_every_stage_in_waves() -> None:
-    # Stage a: one task of 30 points: 0.3 s. Stage b: n1 has three tasks of 50 points on two cores: two waves, 1.0 s; n2 one: 0.5 s.
-    # n2's quarter of the input is 30 x 1000 x 8 bit = 0.24 Mbit over 0.48 Mbit/s: 0.5 s on n2 in and on n1 out, so n1: 1.0 + 0.5.
-    content: Content = {"topology": chain({"cpu": 50}, tasks=(1, 4), source={"cpu": 30, "bytes": 1000})}
+    # Stage a: one task of 30 points: 0.3 s. Stage b: n1 has three tasks of 50 points on two cores:
+    # two waves, 1.0 s; n2 one: 0.5 s. n2's quarter of the input is 30 x 1000 x 8 bit = 0.24 Mbit
+    # over 0.48 Mbit/s: 0.5 s on n2 in and on n1 out, so n1: 1.0 + 0.5.
+    content: Content = {
+        "topology": chain({"cpu": 50}, tasks=(1, 4), source={"cpu": 30, "bytes": 1000})
+    }
     content |= {
         "cluster": nodes(2, cpu=200, bandwidth_mbps=0.48),
         "options": {"judge": {"batch_interval_s": 2, "batch_overhead_s": 0.1}},
@@ -183,14 +219,23 @@ def test_a_batch_takes_the_slowest_node_of_every_stage_in_waves() -> None:
 
 
 def test_weighted_utilisation_gives_more_weight_to_the_faster_type() -> None:
-    # Kind 1 costs 1 ms on old and 3 ms on new machines: weights 3/4 and 1/4. Kind 2 costs 2 and 2: a half each. Mean: 5/8 and 3/8.
-    components = {"a": {"spout": True, "rate": 100}, "b": {"inputs": {"a": "shuffle"}}, "c": {"inputs": {"b": "shuffle"}}}
+    # Kind 1 costs 1 ms on old and 3 ms on new machines: weights 3/4 and 1/4. Kind 2 costs 2 and 2:
+    # a half each. Mean: 5/8 and 3/8.
+    components = {
+        "a": {"spout": True, "rate": 100},
+        "b": {"inputs": {"a": "shuffle"}},
+        "c": {"inputs": {"b": "shuffle"}},
+    }
     same = {"old": {"cpu_ms": 1}, "new": {"cpu_ms": 3}}
     content: Content = {
         "topology": {"components": components},
         "profile": {"a": same, "b": same, "c": {"old": {"cpu_ms": 2}, "new": {"cpu_ms": 2}}},
         "cluster": {
-            "nodes": {"o1": {"type": "old", "cpu": 100}, "o2": {"type": "old", "cpu": 100}, "n1": {"type": "new", "cpu": 50}}
+            "nodes": {
+                "o1": {"type": "old", "cpu": 100},
+                "o2": {"type": "old", "cpu": 100},
+                "n1": {"type": "new", "cpu": 50},
+            }
         },
     }
     # a on o1: 10 of 100; b on n1: 30 of 50; c on o2: 20 of 100.
@@ -200,7 +245,10 @@ def test_weighted_utilisation_gives_more_weight_to_the_faster_type() -> None:
 
 
 def test_only_machines_in_use_cost() -> None:
-    content: Content = {"topology": chain({}, tasks=(1, 1)), "catalog": {"s": {"price": 0.25}, "l": {"price": 2}}}
+    content: Content = {
+        "topology": chain({}, tasks=(1, 1)),
+        "catalog": {"s": {"price": 0.25}, "l": {"price": 2}},
+    }
     content["cluster"] = {"nodes": {"n1": {"type": "s"}, "n2": {"type": "s"}, "n3": {"type": "l"}}}
     assert judged(content, [(0, 0), (1, 0)]).cost == 0.5
     assert judged(content, [(0, 0), (2, 0)]).cost == 2.25
@@ -213,11 +261,23 @@ def test_every_kind_of_broken_rule_is_told_apart() -> None:
             "worker_max_heap_mb": 100,
             "components": {"x": {"spout": True, "tasks": 2, "memory_mb": 60, "apart": True}},
         },
-        {"name": "two", "components": {"y": {"spout": True, "tasks": 2, "cpu": 70, "nodes": ["n2"]}}},
+        {
+            "name": "two",
+            "components": {"y": {"spout": True, "tasks": 2, "cpu": 70, "nodes": ["n2"]}},
+        },
     ]
-    cluster = {"nodes": {"n1": {"slots": 2, "cpu": 100, "taken": {"slots": [1]}}, "n2": {"slots": 1, "cpu": 100}}}
-    report = judged({"topologies": topologies, "cluster": cluster}, [(0, 0), (0, 0), (0, 1), (0, 2)])
-    assert {(v.kind, v.node, v.resource, v.needed, v.available, v.task) for v in report.violations} == {
+    cluster = {
+        "nodes": {
+            "n1": {"slots": 2, "cpu": 100, "taken": {"slots": [1]}},
+            "n2": {"slots": 1, "cpu": 100},
+        }
+    }
+    report = judged(
+        {"topologies": topologies, "cluster": cluster}, [(0, 0), (0, 0), (0, 1), (0, 2)]
+    )
+    assert {
+        (v.kind, v.node, v.resource, v.needed, v.available, v.task) for v in report.violations
+    } == {
         ("overload", "n1", "cpu", 140, 100, None),
         ("slot taken", "n1", "slots", 1, 0, None),
         ("no such slot", "n1", "slots", 3, 2, None),
@@ -226,7 +286,9 @@ def test_every_kind_of_broken_rule_is_told_apart() -> None:
         ("pinned", "n1", "nodes", 1, 0, "two/y.2"),
         ("apart", "n1", "apart", 2, 1, None),
     }
-    shared = judged({"topologies": topologies, "cluster": cluster}, [(0, 0), (1, 0), (1, 0), (1, 0)])
+    shared = judged(
+        {"topologies": topologies, "cluster": cluster}, [(0, 0), (1, 0), (1, 0), (1, 0)]
+    )
     assert ("slot shared", "n2") in {(v.kind, v.node) for v in shared.violations}
     assert not report.feasible
 
@@ -243,7 +305,15 @@ def test_a_full_node_is_not_overloaded() -> None:
 
 @pytest.mark.parametrize(
     ("value", "limit", "expected"),
-    [(10, 10, 0), (0, 0, 0), (10, 5, 0.5), (5, 10, 0.5), (3, 0, 1), (None, 1, None), (1, None, None)],
+    [
+        (10, 10, 0),
+        (0, 0, 0),
+        (10, 5, 0.5),
+        (5, 10, 0.5),
+        (3, 0, 1),
+        (None, 1, None),
+        (1, None, None),
+    ],
 )
 def test_the_gap_is_relative_to_the_larger_of_value_and_bound(
     value: float | None, limit: float | None, expected: float | None

@@ -21,8 +21,15 @@ def case(seed: int) -> tuple[Content, Problem, Assignment, Placed]:
 
 
 def by_name(problem: Problem, plan: Assignment) -> Placed:
-    where = {problem.task_name(t): (int(plan.node[t]), int(plan.worker[t])) for t in range(problem.task_count)}
-    return {task: (problem.nodes[node], slot) for task, (node, slot) in where.items() if node != UNPLACED}
+    where = {
+        problem.task_name(t): (int(plan.node[t]), int(plan.worker[t]))
+        for t in range(problem.task_count)
+    }
+    return {
+        task: (problem.nodes[node], slot)
+        for task, (node, slot) in where.items()
+        if node != UNPLACED
+    }
 
 
 def figures(report: Report) -> dict[str, float | None]:
@@ -49,9 +56,12 @@ def test_every_figure_is_what_counting_task_by_task_gives(seed: int) -> None:
         "cost": twin.cost(),
     }
     assert figures(report) == {
-        name: value if value is None else pytest.approx(value, rel=1e-9, abs=1e-12) for name, value in expected.items()
+        name: value if value is None else pytest.approx(value, rel=1e-9, abs=1e-12)
+        for name, value in expected.items()
     }
-    assert ("bandwidth counts only streams whose `bytes` are known" in report.notes) == (not twin.all_sized())
+    assert ("bandwidth counts only streams whose `bytes` are known" in report.notes) == (
+        not twin.all_sized()
+    )
 
 
 @pytest.mark.parametrize("seed", range(400))
@@ -60,8 +70,13 @@ def test_every_node_carries_what_its_tasks_need(seed: int) -> None:
     report, twin = judge(problem, plan, bounded=False), Twin(content, placed)
     assert list(report.nodes) == twin.used_nodes
     for node, row in report.nodes.items():
-        expected: dict[str, float] = {resource: twin.use(node, resource) for resource in twin.resources()}
-        expected |= {"tasks": len(twin.tasks_on(node)), "workers": sum(where == node for where, _ in twin.workers())}
+        expected: dict[str, float] = {
+            resource: twin.use(node, resource) for resource in twin.resources()
+        }
+        expected |= {
+            "tasks": len(twin.tasks_on(node)),
+            "workers": sum(where == node for where, _ in twin.workers()),
+        }
         expected |= {f"{way}_mbps": twin.mbps(node, way) for way in ("out", "in")}
         assert {key: row[key] for key in expected} == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
@@ -70,10 +85,17 @@ def test_every_node_carries_what_its_tasks_need(seed: int) -> None:
 def test_every_broken_rule_is_named_with_its_numbers(seed: int) -> None:
     content, problem, plan, placed = case(seed)
     report = judge(problem, plan, bounded=False)
-    found = sorted((v.kind, v.node, v.resource, v.task or "", v.needed, v.available) for v in report.violations)
-    expected = sorted((kind, node, what, task or "", a, b) for kind, node, what, a, b, task in Twin(content, placed).violations())
+    found = sorted(
+        (v.kind, v.node, v.resource, v.task or "", v.needed, v.available) for v in report.violations
+    )
+    expected = sorted(
+        (kind, node, what, task or "", a, b)
+        for kind, node, what, a, b, task in Twin(content, placed).violations()
+    )
     assert [broken[:4] for broken in found] == [broken[:4] for broken in expected]
-    assert [broken[4:] for broken in found] == [pytest.approx(broken[4:], rel=1e-9) for broken in expected]
+    assert [broken[4:] for broken in found] == [
+        pytest.approx(broken[4:], rel=1e-9) for broken in expected
+    ]
     assert report.feasible == (not expected and not plan.refused)
 
 
@@ -81,14 +103,20 @@ def test_every_broken_rule_is_named_with_its_numbers(seed: int) -> None:
 def test_max_rate_is_where_growing_rates_fill_a_node(seed: int) -> None:
     content, problem, plan, placed = case(seed)
     report, expected = judge(problem, plan, bounded=False), max_rate(content, placed)
-    assert report.max_rate == (expected if expected is None else pytest.approx(expected, rel=1e-7, abs=1e-12))
+    assert report.max_rate == (
+        expected if expected is None else pytest.approx(expected, rel=1e-7, abs=1e-12)
+    )
     if expected is None:
         assert report.bottleneck is None
     else:
         assert report.bottleneck in Twin(content, placed, expected * (1 + 1e-6) + 1e-9).full()
-    throughput = Twin(content, placed).processed() * (1.0 if expected is None else min(1.0, expected))
+    throughput = Twin(content, placed).processed() * (
+        1.0 if expected is None else min(1.0, expected)
+    )
     assert report.throughput == pytest.approx(throughput, rel=1e-7)
-    assert report.throughput_per_node == (pytest.approx(throughput / report.nodes_used, rel=1e-7) if report.nodes_used else None)
+    assert report.throughput_per_node == (
+        pytest.approx(throughput / report.nodes_used, rel=1e-7) if report.nodes_used else None
+    )
 
 
 @pytest.mark.parametrize("seed", range(400))
@@ -103,4 +131,6 @@ def test_no_feasible_plan_is_better_than_the_bound(seed: int) -> None:
         assert report.bound.of == figure
         assert report.gap == gap(value, limit)
         if value is not None and limit is not None:
-            assert value <= limit * (1 + 1e-9) if objective == "rate" else value >= limit * (1 - 1e-9)
+            assert (
+                value <= limit * (1 + 1e-9) if objective == "rate" else value >= limit * (1 - 1e-9)
+            )

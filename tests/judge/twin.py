@@ -1,7 +1,8 @@
 """The judge's twin: every figure once more, task by task, from the file and the written definitions alone.
 
-Slow and plain on purpose. It shares no code with the judge, the model or each other's shortcuts: it reads the sections of a document,
-spells out every pair of tasks, and adds up. `factor` scales all spout rates, and what was measured along with them.
+Slow and plain on purpose. It shares no code with the judge, the model or each other's shortcuts: it
+reads the sections of a document, spells out every pair of tasks, and adds up. `factor` scales all
+spout rates, and what was measured along with them.
 """
 
 from __future__ import annotations
@@ -44,14 +45,19 @@ class Twin:
         self.tasks = {c: self._task_names(c) for c in self.components}
         self.component_of = {task: c for c, tasks in self.tasks.items() for task in tasks}
         self.measured_pairs = [
-            (row[0], row[1], row[2] * factor, row[3] * factor if len(row) == 4 else None) for row in content.get("traffic", [])
+            (row[0], row[1], row[2] * factor, row[3] * factor if len(row) == 4 else None)
+            for row in content.get("traffic", [])
         ]
-        self.covered = {(self.component_of[a], self.component_of[b]) for a, b, _, _ in self.measured_pairs}
+        self.covered = {
+            (self.component_of[a], self.component_of[b]) for a, b, _, _ in self.measured_pairs
+        }
         self.edges = [edge for c in self.components for edge in self._edges_into(c)]
         self.rate = self._rates()
         self.share = self._shares()
         self.pairs = [pair for pair in self._all_pairs() if pair[0] in placed and pair[1] in placed]
-        self.used_nodes = [node for node in self.nodes if any(where == node for where, _ in placed.values())]
+        self.used_nodes = [
+            node for node in self.nodes if any(where == node for where, _ in placed.values())
+        ]
         self.cpu = {node: self._fixed_cpu(node) + self._growing_cpu(node) for node in self.nodes}
 
     # What the file says
@@ -59,28 +65,51 @@ class Twin:
     def _task_names(self, component: str) -> list[str]:
         if "tasks" in self.content:
             return [component]
-        return [f"{component}.{i}" for i in range(1, self.components[component].get("tasks", 1) + 1)]
+        return [
+            f"{component}.{i}" for i in range(1, self.components[component].get("tasks", 1) + 1)
+        ]
 
     def _edges_into(self, target: str) -> list[Edge]:
         spec, prefix = self.components[target], target[: target.rfind("/") + 1]
         edges: list[Edge] = []
         for source, entries in spec.get("inputs", {}).items():
             giver = self.components[prefix + source]
-            subscribers = [c for c, s in self.components.items() if c.startswith(prefix) and source in s.get("inputs", {})]
+            subscribers = [
+                c
+                for c, s in self.components.items()
+                if c.startswith(prefix) and source in s.get("inputs", {})
+            ]
             gain = 1.0 if giver.get("spout") else giver.get("selectivity", 1.0)
             if self.topology_of[target].get("fanout") == "divide":
                 gain /= len(subscribers)
             for entry in entries:
-                found: Content = {"bytes": giver.get("bytes"), "selectivity": gain, "tuples_per_s": None, "shares": None}
+                found: Content = {
+                    "bytes": giver.get("bytes"),
+                    "selectivity": gain,
+                    "tuples_per_s": None,
+                    "shares": None,
+                }
                 for row in self.content.get("streams", []):
-                    if (row["from"], row["to"]) == (prefix + source, target) and row.get("stream", entry["stream"]) == entry[
-                        "stream"
-                    ]:
+                    if (row["from"], row["to"]) == (prefix + source, target) and row.get(
+                        "stream", entry["stream"]
+                    ) == entry["stream"]:
                         found |= {key: row[key] for key in found if key in row}
-                shares = found["shares"] and [share / sum(found["shares"]) for share in found["shares"]]
-                measured = None if found["tuples_per_s"] is None else found["tuples_per_s"] * self.factor
+                shares = found["shares"] and [
+                    share / sum(found["shares"]) for share in found["shares"]
+                ]
+                measured = (
+                    None if found["tuples_per_s"] is None else found["tuples_per_s"] * self.factor
+                )
                 edges.append(
-                    Edge(prefix + source, target, entry["grouping"], found["selectivity"], found["bytes"], measured, shares)
+                    Edge(
+                        prefix + source,
+                        target,
+                        entry["grouping"],
+                        found["selectivity"],
+                        found["bytes"],
+                        measured,
+                        shares,
+                    )
                 )
         return edges
 
@@ -111,10 +140,14 @@ class Twin:
                     for e in self.edges
                     if e.target == c and (e.source, c) not in self.covered
                 ]
-                for source in {e.source for e in self.edges if e.target == c and (e.source, c) in self.covered}:
+                for source in {
+                    e.source for e in self.edges if e.target == c and (e.source, c) in self.covered
+                }:
                     inputs.append(
                         sum(
-                            t for a, b, t, _ in self.measured_pairs if (self.component_of[a], self.component_of[b]) == (source, c)
+                            t
+                            for a, b, t, _ in self.measured_pairs
+                            if (self.component_of[a], self.component_of[b]) == (source, c)
                         )
                     )
                 taken_in = min(inputs, default=0.0) if spec.get("join") == "zip" else sum(inputs)
@@ -136,7 +169,9 @@ class Twin:
         share: dict[str, float] = {}
         for tasks in self.tasks.values():
             whole = sum(received[task] for task in tasks)
-            share |= {task: received[task] / whole if whole > 0 else 1 / len(tasks) for task in tasks}
+            share |= {
+                task: received[task] / whole if whole > 0 else 1 / len(tasks) for task in tasks
+            }
         return share
 
     def _all_pairs(self) -> list[tuple[str, str, float, float | None]]:
@@ -147,12 +182,23 @@ class Twin:
             for source in self.tasks[edge.source]:
                 sends = self._emitted(edge, self.rate) * self.share[source]
                 gets = dict(zip(self.tasks[edge.target], self._copies(edge), strict=True))
-                beside = [t for t in gets if t in self.placed and self.placed[t] == self.placed.get(source)]
+                beside = [
+                    t
+                    for t in gets
+                    if t in self.placed and self.placed[t] == self.placed.get(source)
+                ]
                 if edge.grouping == "local-or-shuffle" and beside:
                     gets = {t: 1 / len(beside) for t in beside}
                 for target, copies in gets.items():
                     tuples = sends * copies
-                    pairs.append((source, target, tuples, None if edge.bytes is None else tuples * edge.bytes))
+                    pairs.append(
+                        (
+                            source,
+                            target,
+                            tuples,
+                            None if edge.bytes is None else tuples * edge.bytes,
+                        )
+                    )
         return pairs
 
     # Traffic
@@ -216,7 +262,11 @@ class Twin:
         sends = 0.0
         for a, b, tuples, _ in self.pairs:
             if self.placed[a][0] == node:
-                price = [0.0, self.options.get("send_worker_cpu_ms", 0.0), *[self.options.get("send_node_cpu_ms", 0.0)] * 2]
+                price = [
+                    0.0,
+                    self.options.get("send_worker_cpu_ms", 0.0),
+                    *[self.options.get("send_node_cpu_ms", 0.0)] * 2,
+                ]
                 sends += tuples * price[self.distance(a, b)] / 10
         return sends + sum(self._task_growing(task, node) for task in self.tasks_on(node))
 
@@ -224,15 +274,28 @@ class Twin:
         """What our tasks use of a resource on a node."""
         if resource == "cpu":
             return self.cpu[node]
-        return sum(_amount(self.components[self.component_of[task]], resource, 0.0) for task in self.tasks_on(node))
+        return sum(
+            _amount(self.components[self.component_of[task]], resource, 0.0)
+            for task in self.tasks_on(node)
+        )
 
     def free(self, node: str, resource: str) -> float:
         """What others leave of a resource on a node."""
-        return _amount(self.nodes[node], resource, math.inf) - _amount(self.nodes[node].get("taken", {}), resource, 0.0)
+        return _amount(self.nodes[node], resource, math.inf) - _amount(
+            self.nodes[node].get("taken", {}), resource, 0.0
+        )
 
     def resources(self) -> list[str]:
-        things = [*self.components.values(), *self.nodes.values(), *(node.get("taken", {}) for node in self.nodes.values())]
-        return ["cpu", "memory_mb", *sorted({name for thing in things for name in thing.get("resources", {})})]
+        things = [
+            *self.components.values(),
+            *self.nodes.values(),
+            *(node.get("taken", {}) for node in self.nodes.values()),
+        ]
+        return [
+            "cpu",
+            "memory_mb",
+            *sorted({name for thing in things for name in thing.get("resources", {})}),
+        ]
 
     # Rules
 
@@ -241,12 +304,33 @@ class Twin:
         broken: list[tuple[str, str, str, float, float, str | None]] = []
         for node in self.nodes:
             for resource in self.resources():
-                if _more(self.use(node, resource), self.free(node, resource)) and self.use(node, resource) > 0:
-                    broken.append(("overload", node, resource, self.use(node, resource), self.free(node, resource), None))
+                if (
+                    _more(self.use(node, resource), self.free(node, resource))
+                    and self.use(node, resource) > 0
+                ):
+                    broken.append(
+                        (
+                            "overload",
+                            node,
+                            resource,
+                            self.use(node, resource),
+                            self.free(node, resource),
+                            None,
+                        )
+                    )
             for way in ("out", "in"):
                 bandwidth = self.nodes[node].get("bandwidth_mbps", math.inf)
                 if self.mbps(node, way) > bandwidth * (1 + 1e-9):
-                    broken.append(("overload", node, f"bandwidth {way}", self.mbps(node, way), bandwidth, None))
+                    broken.append(
+                        (
+                            "overload",
+                            node,
+                            f"bandwidth {way}",
+                            self.mbps(node, way),
+                            bandwidth,
+                            None,
+                        )
+                    )
         for node, slot in self.workers():
             inside = [task for task in self.placed if self.placed[task] == (node, slot)]
             slots = self.nodes[node].get("slots", 4)
@@ -259,7 +343,9 @@ class Twin:
             if len(names) > 1:
                 broken.append(("slot shared", node, "slots", len(names), 1, None))
             heap = min(owner.get("worker_max_heap_mb", math.inf) for owner in owners)
-            memory = sum(self.components[self.component_of[task]].get("memory_mb", 0.0) for task in inside)
+            memory = sum(
+                self.components[self.component_of[task]].get("memory_mb", 0.0) for task in inside
+            )
             if memory > heap * (1 + 1e-9):
                 broken.append(("worker heap", node, "memory_mb", memory, heap, None))
         for task, (node, _) in self.placed.items():
@@ -267,7 +353,9 @@ class Twin:
                 broken.append(("pinned", node, "nodes", 1, 0, task))
         for c, spec in self.components.items():
             for node in self.nodes:
-                together = sum(1 for task in self.tasks[c] if self.placed.get(task, ("", 0))[0] == node)
+                together = sum(
+                    1 for task in self.tasks[c] if self.placed.get(task, ("", 0))[0] == node
+                )
                 if spec.get("apart") and together > 1:
                     broken.append(("apart", node, "apart", together, 1, None))
         return broken
@@ -276,7 +364,11 @@ class Twin:
 
     def full(self) -> list[str]:
         """The resources that would not do, of the nodes in use."""
-        found = [f"node {node}: cpu" for node in self.used_nodes if self.cpu[node] > max(0.0, self.free(node, "cpu"))]
+        found = [
+            f"node {node}: cpu"
+            for node in self.used_nodes
+            if self.cpu[node] > max(0.0, self.free(node, "cpu"))
+        ]
         for way in ("out", "in"):
             found += [
                 f"node {node}: bandwidth {way}"
@@ -289,7 +381,13 @@ class Twin:
         """Stage after stage, each as slow as its slowest node; None if no stage takes any time."""
         interval, total = self.options.get("batch_interval_s", 1.0), 0.0
         for stage in self.stages():
-            total += max(self._stage_cpu_s(stage, node) + self._stage_transfer_s(stage, node) for node in self.nodes) * interval
+            total += (
+                max(
+                    self._stage_cpu_s(stage, node) + self._stage_transfer_s(stage, node)
+                    for node in self.nodes
+                )
+                * interval
+            )
         return total + self.options.get("batch_overhead_s", 0.0) if total else None
 
     def stages(self) -> list[set[str]]:
@@ -315,12 +413,16 @@ class Twin:
             for a, b in ends - back:
                 level[b] = max(level[b], level[a] + 1)
         keys = {c: (self.topology_of[c].get("name"), level[c]) for c in self.components}
-        return [{c for c in self.components if keys[c] == key} for key in dict.fromkeys(keys.values())]
+        return [
+            {c for c in self.components if keys[c] == key} for key in dict.fromkeys(keys.values())
+        ]
 
     def _stage_cpu_s(self, stage: set[str], node: str) -> float:
         """One task per core at a time: waves of the mean task, at least as long as the longest."""
         points = [
-            self._task_fixed(t, node) + self._task_growing(t, node) for t in self.tasks_on(node) if self.component_of[t] in stage
+            self._task_fixed(t, node) + self._task_growing(t, node)
+            for t in self.tasks_on(node)
+            if self.component_of[t] in stage
         ]
         if not points:
             return 0.0
@@ -340,7 +442,9 @@ class Twin:
     # Figures over nodes
 
     def utilisation(self, node: str) -> float:
-        return (self.cpu[node] + self.nodes[node].get("taken", {}).get("cpu", 0.0)) / self.nodes[node]["cpu"]
+        return (self.cpu[node] + self.nodes[node].get("taken", {}).get("cpu", 0.0)) / self.nodes[
+            node
+        ]["cpu"]
 
     def balance(self) -> float | None:
         """Standard deviation of CPU utilisation over all nodes."""
@@ -359,7 +463,9 @@ class Twin:
         for c in self.components:
             costs = self.content.get("profile", {}).get(c)
             if costs is not None:
-                row = tuple((costs.get(machine) or costs["*"]).get("cpu_ms", 0.0) for machine in types)
+                row = tuple(
+                    (costs.get(machine) or costs["*"]).get("cpu_ms", 0.0) for machine in types
+                )
                 if not all(row) or self.rate[c] == 0:
                     return None
                 kinds.add(row)
@@ -367,15 +473,23 @@ class Twin:
             return None
         overall = 0.0
         for i, machine in enumerate(types):
-            x = sum((1 / e[i]) / sum(1 / e[k] for k in range(len(types))) for e in kinds) / len(kinds)
-            of_type = [self.utilisation(node) for node, facts in self.nodes.items() if facts["type"] == machine]
+            x = sum((1 / e[i]) / sum(1 / e[k] for k in range(len(types))) for e in kinds) / len(
+                kinds
+            )
+            of_type = [
+                self.utilisation(node)
+                for node, facts in self.nodes.items()
+                if facts["type"] == machine
+            ]
             overall += x * sum(of_type) / len(of_type)
         return overall
 
     def cost(self) -> float | None:
         """The price of every node in use."""
         catalog = self.content.get("catalog", {})
-        if not self.used_nodes or any(self.nodes[node]["type"] not in catalog for node in self.used_nodes):
+        if not self.used_nodes or any(
+            self.nodes[node]["type"] not in catalog for node in self.used_nodes
+        ):
             return None
         return sum(catalog[self.nodes[node]["type"]]["price"] for node in self.used_nodes)
 
@@ -404,7 +518,11 @@ def max_rate(content: Content, placed: Placed) -> float | None:
 
 
 def _amount(thing: Content, resource: str, absent: float) -> float:
-    found = thing.get(resource) if resource in ("cpu", "memory_mb") else thing.get("resources", {}).get(resource)
+    found = (
+        thing.get(resource)
+        if resource in ("cpu", "memory_mb")
+        else thing.get("resources", {}).get(resource)
+    )
     return absent if found is None else found
 
 

@@ -31,16 +31,24 @@ def test_a_run_is_taken_up_where_it_ended(spark: SparkSession, tmp_path: Path) -
     wanted = jobs(cases("muhammad")[:3], ["storm-even", "a3-storm"])
     said: list[tuple[int, int]] = []
     run(spark, wanted[:2], tmp_path)
-    rows = run(spark, wanted, tmp_path, progress=lambda done, total: said.append((done, total)), at_once=3)
+    rows = run(
+        spark, wanted, tmp_path, progress=lambda done, total: said.append((done, total)), at_once=3
+    )
     assert said == [(2, 6), (5, 6), (6, 6)]
-    assert [(row["problem"], row["scheduler"]) for row in rows] == [(job.case.name, job.scheduler) for job in wanted]
+    assert [(row["problem"], row["scheduler"]) for row in rows] == [
+        (job.case.name, job.scheduler) for job in wanted
+    ]
     assert {row["status"] for row in rows} == {"feasible"}
     assert len(list(tmp_path.glob("*.parquet"))) == 3
 
 
 def test_a_refusal_is_a_row_with_its_reason(spark: SparkSession, tmp_path: Path) -> None:
     components = {"source": {"spout": True, "cpu": 900}}
-    too_large = case("own", "too large", {"topology": {"components": components}, "cluster": {"nodes": {"n": {"cpu": 100}}}})
+    too_large = case(
+        "own",
+        "too large",
+        {"topology": {"components": components}, "cluster": {"nodes": {"n": {"cpu": 100}}}},
+    )
     [row] = run(spark, jobs([too_large], ["headrace"]), tmp_path)
     assert row["status"] == "refused"
     assert "900" in row["reason"]

@@ -14,7 +14,9 @@ from headrace.lab.papers import Experiment, Table, readme, run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAPERS = sorted(file.parent for file in (Path(__file__).resolve().parents[2] / "papers").glob("*/claims.toml"))
+PAPERS = sorted(
+    file.parent for file in (Path(__file__).resolve().parents[2] / "papers").glob("*/claims.toml")
+)
 IDS = [folder.name for folder in PAPERS]
 
 
@@ -36,7 +38,13 @@ def test_the_statuses_are_those_of_the_last_full_run(folder: Path) -> None:
 def test_the_page_tells_claim_and_measurement_side_by_side() -> None:
     paper = read_paper(PAPERS[0])
     first = paper.claims[0]
-    page = readme(paper, Experiment({first.id: Measured(first.value)}, [Table("T", ["a", "b"], [[1, 0.5]])], {"p.svg": ""}), 1.0)
+    page = readme(
+        paper,
+        Experiment(
+            {first.id: Measured(first.value)}, [Table("T", ["a", "b"], [[1, 0.5]])], {"p.svg": ""}
+        ),
+        1.0,
+    )
     assert first.says in page
     assert "| 1 | 0.5 |" in page
     assert "![p](p.svg)" in page

@@ -10,7 +10,13 @@ from headrace.lab.jobs import RESULTS, Row
 from headrace.lab.scoreboard import above_best, picture, scores, table
 
 
-def row(problem: str, scheduler: str, traffic: float | None, status: str = "feasible", rate: float | None = None) -> Row:
+def row(
+    problem: str,
+    scheduler: str,
+    traffic: float | None,
+    status: str = "feasible",
+    rate: float | None = None,
+) -> Row:
     empty: Row = dict.fromkeys(RESULTS.names)
     return empty | {
         "family": "f", "problem": problem, "scheduler": scheduler, "seed": 0, "objective": "traffic" if rate is None else "rate",
@@ -30,13 +36,19 @@ def test_infeasible_plans_do_not_count_and_optimal_is_no_rival() -> None:
     assert found["f", "optimal"].ratios == [0.8, 1.0]
     assert found["f", "storm-even"].ratios == [4.0, math.inf]
     assert found["f", "storm-even"].mean == pytest.approx(4.0)
-    assert (found["f", "rstorm"].infeasible, found["f", "rstorm"].refused, found["f", "rstorm"].ratios) == (1, 1, [])
+    assert (
+        found["f", "rstorm"].infeasible,
+        found["f", "rstorm"].refused,
+        found["f", "rstorm"].ratios,
+    ) == (1, 1, [])
     assert above_best(found) == []
     assert above_best(found, "storm-even") == ["f: inf"]
 
 
 def test_a_larger_rate_is_better_and_no_limit_is_best() -> None:
-    found = scores([row("p", "headrace", None, rate=2.0), row("p", "storm-even", None, rate=1.0)], "rate")
+    found = scores(
+        [row("p", "headrace", None, rate=2.0), row("p", "storm-even", None, rate=1.0)], "rate"
+    )
     assert found["f", "storm-even"].ratios == [2.0]
     assert found["f", "headrace"].best == 1
 
@@ -46,4 +58,6 @@ def test_the_table_names_everybody_and_the_picture_draws_them() -> None:
     text = table(found, "traffic")
     assert "| `storm-even` | 4.00 (0 of 2), 1 × ∞ |" in text
     assert "| `rstorm` | – |" in text
-    assert picture(found, "t", ["headrace", "storm-even"]).count("<rect") == 3  # the ground and two bars
+    assert (
+        picture(found, "t", ["headrace", "storm-even"]).count("<rect") == 3
+    )  # the ground and two bars

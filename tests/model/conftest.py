@@ -23,7 +23,9 @@ def write(tmp_path: Path) -> Write:
 
     def write(text: str, name: str = "app.yaml") -> str:
         path = tmp_path / name
-        path.write_text(text if "format" in text else f"format: headrace/1\n{text}", encoding="utf-8")
+        path.write_text(
+            text if "format" in text else f"format: headrace/1\n{text}", encoding="utf-8"
+        )
         return str(path)
 
     return write
@@ -34,7 +36,9 @@ def built(write: Write) -> Build:
     """The problem that files with these texts describe."""
 
     def built(*texts: str, tasks: Mapping[str, int] | None = None) -> Problem:
-        return build(read([write(text, f"{'abcd'[i]}.yaml") for i, text in enumerate(texts)]), tasks=tasks)
+        return build(
+            read([write(text, f"{'abcd'[i]}.yaml") for i, text in enumerate(texts)]), tasks=tasks
+        )
 
     return built
 

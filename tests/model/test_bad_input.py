@@ -35,19 +35,37 @@ cluster:
     ("text", "message"),
     [
         ("format: headrace/1\na: [1,\nb: 2", "app.yaml:4: did not find expected ',' or ']'"),
-        ('{"format": "headrace/1",\n "report": {"a" 1}', "app.yaml:2: did not find expected ',' or '}'"),
+        (
+            '{"format": "headrace/1",\n "report": {"a" 1}',
+            "app.yaml:2: did not find expected ',' or '}'",
+        ),
         (
             "format: headrace/1\na: \x07",
             "app.yaml: is not YAML: unacceptable character #x0007: control characters are not allowed",
         ),
-        ("format: headrace/1\na: !!python/name:os.system", "app.yaml:2: could not determine a constructor for the tag"),
+        (
+            "format: headrace/1\na: !!python/name:os.system",
+            "app.yaml:2: could not determine a constructor for the tag",
+        ),
         ("format: headrace/1\na: 2001-99-99", "app.yaml: is not YAML: month must be in 1..12"),
-        ("- format", "app.yaml: holds a list; a headrace/1 file is a mapping that starts with `format: headrace/1`"),
+        (
+            "- format",
+            "app.yaml: holds a list; a headrace/1 file is a mapping that starts with `format: headrace/1`",
+        ),
         ("format", "app.yaml: holds text; a headrace/1 file"),
         ("# format", "app.yaml: holds nothing; a headrace/1 file"),
-        ("format: headrace/2", "app.yaml: has `format: headrace/2`; this version reads `format: headrace/1`"),
-        ("topologies: [{name: the format}]", "app.yaml: has no `format`; this version reads `format: headrace/1`"),
-        ('{"format": "headrace/1", "seed": ' + "1" * 5000 + "}", "app.yaml: is not JSON: Exceeds the limit"),
+        (
+            "format: headrace/2",
+            "app.yaml: has `format: headrace/2`; this version reads `format: headrace/1`",
+        ),
+        (
+            "topologies: [{name: the format}]",
+            "app.yaml: has no `format`; this version reads `format: headrace/1`",
+        ),
+        (
+            '{"format": "headrace/1", "seed": ' + "1" * 5000 + "}",
+            "app.yaml: is not JSON: Exceeds the limit",
+        ),
     ],
 )
 def test_what_is_not_a_headrace_file_is_refused(refusal: Refusal, text: str, message: str):
@@ -57,7 +75,10 @@ def test_what_is_not_a_headrace_file_is_refused(refusal: Refusal, text: str, mes
 def test_a_key_that_stands_twice_is_refused(refusal: Refusal):
     twice = HEAD + "topology:\n  components:\n    a: {spout: true}\n    a: {tasks: 2}\n"
     assert refusal(twice) == "app.yaml:5: the key `a` stands twice in one mapping"
-    assert refusal('{"format": "headrace/1", "seed": 1, "seed": 2}') == "app.yaml: the key `seed` stands twice in one mapping"
+    assert (
+        refusal('{"format": "headrace/1", "seed": 1, "seed": 2}')
+        == "app.yaml: the key `seed` stands twice in one mapping"
+    )
     assert refusal(HEAD + "cluster: {nodes: {[a]: {}}}") == "app.yaml:2: a key must be a plain name"
 
 
@@ -126,7 +147,9 @@ def test_a_key_that_stands_twice_is_refused(refusal: Refusal):
         ("say: {spout: true, rate: 20}\n    split: {tasks: 2, inputs: {say: shuffle}}", "{}", "app.yaml:2: topology: the topology `topology`"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_the_topology_or_cluster_is_named_with_its_place(refusal: Refusal, old: str, new: str, message: str):
+def test_a_mistake_in_the_topology_or_cluster_is_named_with_its_place(
+    refusal: Refusal, old: str, new: str, message: str
+):
     good = HEAD + APP + MACHINES
     assert good.count(old) == 1
     assert refusal(good.replace(old, new)).startswith(message)
@@ -176,7 +199,9 @@ def test_a_mistake_in_the_topology_or_cluster_is_named_with_its_place(refusal: R
         ("made_from: 7", "made_from: is 7; a mapping is needed"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_another_section_is_named_with_its_place(refusal: Refusal, section: str, message: str):
+def test_a_mistake_in_another_section_is_named_with_its_place(
+    refusal: Refusal, section: str, message: str
+):
     said = refusal(HEAD + APP + MACHINES + section).split("\n")[0]
     line = 3 if message.startswith("topology") else 10
     assert said.startswith(f"app.yaml:{line}: {message}")
@@ -195,7 +220,10 @@ def test_every_mistake_is_told_up_to_ten(refusal: Refusal):
 
 
 def test_a_plan_whose_sections_are_none_is_refused(refusal: Refusal):
-    assert refusal("plan: {tasks: {a: 1}}\nmade_from: 7") == "app.yaml:3: made_from: is 7; a mapping is needed"
+    assert (
+        refusal("plan: {tasks: {a: 1}}\nmade_from: 7")
+        == "app.yaml:3: made_from: is 7; a mapping is needed"
+    )
 
 
 def test_a_long_value_is_cut_in_the_message(refusal: Refusal):
@@ -209,12 +237,17 @@ def test_the_same_section_in_two_files_is_refused(refusal: Refusal):
 
 def test_two_topologies_of_one_name_are_refused(refusal: Refusal):
     text = "topologies:\n- {name: a, components: {x: {}}}\n- {name: a, components: {x: {}}}\n"
-    assert refusal(text + MACHINES) == "app.yaml:4: topologies[1].name: the topology `a` is given twice; names must differ"
+    assert (
+        refusal(text + MACHINES)
+        == "app.yaml:4: topologies[1].name: the topology `a` is given twice; names must differ"
+    )
 
 
 def test_traffic_between_topologies_is_refused(refusal: Refusal):
     text = "topologies: [{name: a, components: {x: {}}}, {name: b, components: {x: {}}}]\ntraffic: [[a/x.1, b/x.1, 3]]\n"
-    assert refusal(text + MACHINES).startswith("app.yaml:3: traffic[0]: the two tasks are of different topologies")
+    assert refusal(text + MACHINES).startswith(
+        "app.yaml:3: traffic[0]: the two tasks are of different topologies"
+    )
 
 
 def test_a_bare_task_graph_names_its_unknown_tasks(refusal: Refusal):
@@ -227,7 +260,10 @@ def test_a_bare_task_graph_names_its_unknown_tasks(refusal: Refusal):
     [
         (APP, "no cluster: give a file with `cluster`"),
         (MACHINES, "no topology: give a file with `topology`, `topologies` or `tasks`"),
-        ("topologies: []\n" + MACHINES, "no topology: give a file with `topology`, `topologies` or `tasks`"),
+        (
+            "topologies: []\n" + MACHINES,
+            "no topology: give a file with `topology`, `topologies` or `tasks`",
+        ),
     ],
 )
 def test_what_is_missing_altogether_is_named(refusal: Refusal, text: str, message: str):
@@ -235,7 +271,9 @@ def test_what_is_missing_altogether_is_named(refusal: Refusal, text: str, messag
 
 
 def test_a_profile_needs_types_on_the_machines(refusal: Refusal):
-    said = refusal(HEAD + APP + MACHINES.replace("type: big, ", "") + "profile: {split: {small: {cpu_ms: 1}}}")
+    said = refusal(
+        HEAD + APP + MACHINES.replace("type: big, ", "") + "profile: {split: {small: {cpu_ms: 1}}}"
+    )
     assert "profile.split: has `small` but the cluster has nodes without `type`" in said
 
 

@@ -46,7 +46,9 @@ def test_taken_slots_and_resources_are_not_free(built: Build):
 
 def test_measured_facts_replace_stated_ones_and_are_noted(built: Build):
     stated = "cluster: {nodes: {n1: {type: big, cpu: 100}, n2: {cpu: 50}}}\n"
-    problem = built(APP + stated + "inventory: {n1: {type: small, cpu: 80, slots: 9, rack: r1}, n2: {cpu: 50}}")
+    problem = built(
+        APP + stated + "inventory: {n1: {type: small, cpu: 80, slots: 9, rack: r1}, n2: {cpu: 50}}"
+    )
     assert problem.capacity[:, CPU].tolist() == [80, 50]
     assert problem.slots.tolist() == [9, 4]
     assert problem.types == ("small", "")
@@ -71,9 +73,7 @@ cluster: {nodes: {n1: {resources: {gpu: 2, disk: 5}}, n2: {}}}
 
 
 def test_a_profile_costs_rate_times_milliseconds_plus_a_fixed_part(built: Build):
-    text = (
-        'cluster: {nodes: {n1: {type: big}, n2: {type: small}}}\nprofile: {b: {big: {cpu_ms: 2, cpu_fixed: 3}, "*": {cpu_ms: 5}}}'
-    )
+    text = 'cluster: {nodes: {n1: {type: big}, n2: {type: small}}}\nprofile: {b: {big: {cpu_ms: 2, cpu_fixed: 3}, "*": {cpu_ms: 5}}}'
     problem = built(APP + text)
     # 100 tuples/s over 4 tasks: 25 * 2 / 10 + 3 on big, 25 * 5 / 10 on small; `a` is not profiled
     assert problem.task_cpu(0).tolist() == [7, 7, 8, 8, 8, 8]
@@ -101,19 +101,29 @@ def test_uneven_shares_cost_unevenly(built: Build):
 
 
 def test_pinned_components_may_use_their_nodes_alone(built: Build):
-    problem = built(APP.replace("tasks: 4", 'tasks: 4, nodes: ["n-{2..3}"], apart: true') + 'cluster: {nodes: {"n-{1..3}": {}}}')
+    problem = built(
+        APP.replace("tasks: 4", 'tasks: 4, nodes: ["n-{2..3}"], apart: true')
+        + 'cluster: {nodes: {"n-{1..3}": {}}}'
+    )
     assert problem.allowed is not None
     assert problem.allowed.tolist() == [[True, True, True], [False, True, True]]
     assert problem.apart.tolist() == [False, True]
 
 
 def test_prices_come_from_the_catalog_by_type(built: Build):
-    problem = built(APP + "cluster: {nodes: {n1: {type: a}, n2: {type: b}}}\ncatalog: {b: {price: 3}}")
+    problem = built(
+        APP + "cluster: {nodes: {n1: {type: a}, n2: {type: b}}}\ncatalog: {b: {price: 3}}"
+    )
     assert problem.price == pytest.approx([np.nan, 3], nan_ok=True)
 
 
 def test_an_absent_number_of_workers_is_one_per_usable_node(built: Build):
     nodes = "cluster: {nodes: {n1: {}, n2: {slots: 0}, n3: {slots: 1, taken: {slots: [0]}}, n4: {}, n5: {}}}"
     assert built(APP + nodes).worker_count(0) == 3
-    assert built(APP.replace("tasks: 4", "tasks: 1").replace("tasks: 2", "tasks: 1") + nodes).worker_count(0) == 2
+    assert (
+        built(
+            APP.replace("tasks: 4", "tasks: 1").replace("tasks: 2", "tasks: 1") + nodes
+        ).worker_count(0)
+        == 2
+    )
     assert built(APP.replace("topology: {", "topology: {workers: 9, ") + nodes).worker_count(0) == 9

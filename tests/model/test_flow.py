@@ -73,7 +73,10 @@ topology:
     b: {inputs: {a: shuffle, c: shuffle}, join: zip}
     c: {inputs: {b: shuffle}, selectivity: 0.5}
 """
-    assert refusal(text + MACHINES) == "app.yaml:6: topology.components.b.join: a component on a cycle cannot be zipped"
+    assert (
+        refusal(text + MACHINES)
+        == "app.yaml:6: topology.components.b.join: a component on a cycle cannot be zipped"
+    )
 
 
 def test_a_cycle_that_was_measured_can_be_zipped(built: Build):
@@ -121,7 +124,13 @@ def test_a_loop_that_returns_exactly_what_it_is_given_is_refused(refusal: Refusa
 
 
 def test_the_loop_that_is_named_is_the_one_that_amplifies():
-    weak = [Flow(1, 2, 0.9, 1), Flow(2, 5, 0.9, 1), Flow(5, 6, 0.9, 1), Flow(6, 1, 0.9, 1), Flow(1, 1, 0.2, 1)]
+    weak = [
+        Flow(1, 2, 0.9, 1),
+        Flow(2, 5, 0.9, 1),
+        Flow(5, 6, 0.9, 1),
+        Flow(6, 1, 0.9, 1),
+        Flow(1, 1, 0.2, 1),
+    ]
     strong = [Flow(1, 3, 0.1, 1), Flow(3, 4, 5.0, 1), Flow(4, 1, 3.0, 1)]
     with pytest.raises(Amplifies) as caught:
         rates(np.array([1.0, 0, 0, 0, 0, 0, 0]), [Flow(0, 1, 1.0, 1), *weak, *strong], [])
@@ -139,14 +148,17 @@ topology:
     c: {inputs: {b: shuffle}}
     d: {inputs: {b: shuffle}}
 """
-    assert "b returns 0.6 tuples for each one it is given, and with the loops it shares components with, at least 1" in refusal(
-        text + MACHINES
+    assert (
+        "b returns 0.6 tuples for each one it is given, and with the loops it shares components with, at least 1"
+        in refusal(text + MACHINES)
     )
 
 
 def test_a_rate_beyond_all_numbers_is_refused(refusal: Refusal):
     text = "topology: {components: {a: {spout: true, rate: 1.0e+308}, b: {tasks: 9, inputs: {a: all}}}}\n"
-    assert refusal(text + MACHINES).startswith("app.yaml:2: topology.components.b: the rate of `b` is beyond all numbers")
+    assert refusal(text + MACHINES).startswith(
+        "app.yaml:2: topology.components.b: the rate of `b` is beyond all numbers"
+    )
 
 
 @st.composite
@@ -154,26 +166,37 @@ def flowing(draw: st.DrawFn) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64
     """Any graph, cycles and parallel streams included, whose components each send on less than they receive."""
     count = draw(st.integers(1, 7))
     spouts = np.array(draw(st.lists(st.floats(0, 100), min_size=count, max_size=count)))
-    ends = draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=14))
+    ends = draw(
+        st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=14)
+    )
     fan = [sum(source == s for s, _ in ends) for source in range(count)]
     gains = [draw(st.floats(0, 0.95)) / fan[source] for source, _ in ends]
     measured = [draw(st.none() | st.floats(0, 50)) for _ in ends]
-    return spouts, [Flow(s, t, g, 1.0, m) for (s, t), g, m in zip(ends, gains, measured, strict=True)]
+    return spouts, [
+        Flow(s, t, g, 1.0, m) for (s, t), g, m in zip(ends, gains, measured, strict=True)
+    ]
 
 
 @given(flowing())
-def test_cycles_agree_with_iterating_until_nothing_changes(case: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], list[Flow]]):
+def test_cycles_agree_with_iterating_until_nothing_changes(
+    case: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], list[Flow]],
+):
     spouts, flows = case
     processed, emitted = rates(spouts, flows, [])
     twin = spouts.copy()
     for _ in range(600):
-        sent = [flow.gain * twin[flow.source] if flow.measured is None else flow.measured for flow in flows]
+        sent = [
+            flow.gain * twin[flow.source] if flow.measured is None else flow.measured
+            for flow in flows
+        ]
         twin = spouts.copy()
         for flow, tuples in zip(flows, sent, strict=True):
             twin[flow.target] += tuples * flow.copies
     assert processed == pytest.approx(twin, rel=1e-6, abs=1e-6)
     assert emitted == pytest.approx(
-        [f.gain * twin[f.source] if f.measured is None else f.measured for f in flows], rel=1e-6, abs=1e-6
+        [f.gain * twin[f.source] if f.measured is None else f.measured for f in flows],
+        rel=1e-6,
+        abs=1e-6,
     )
 
 

@@ -64,14 +64,18 @@ streams:
 """
 
 
-def imported(tmp_path: Path, text: str, properties: Mapping[str, str] | None = None, **others: str) -> dict[str, Any]:
+def imported(
+    tmp_path: Path, text: str, properties: Mapping[str, str] | None = None, **others: str
+) -> dict[str, Any]:
     for name, content in others.items():
         (tmp_path / f"{name}.yaml").write_text(content)
     (tmp_path / "words.yaml").write_text(text)
     return flux(tmp_path / "words.yaml", properties or {})["topology"]
 
 
-def refusal(tmp_path: Path, text: str, properties: Mapping[str, str] | None = None, **others: str) -> str:
+def refusal(
+    tmp_path: Path, text: str, properties: Mapping[str, str] | None = None, **others: str
+) -> str:
     with pytest.raises(HeadraceError) as caught:
         imported(tmp_path, text, properties, **others)
     return str(caught.value).replace(f"{tmp_path}/", "")
@@ -90,7 +94,10 @@ def test_a_flux_file_becomes_a_topology(tmp_path: Path):
                 "tasks": 5,
                 "inputs": {
                     "split": {"grouping": "fields", "fields": ["word", "language"]},
-                    "read": [{"stream": "tick", "grouping": "all"}, {"stream": "extra", "grouping": "local-or-shuffle"}],
+                    "read": [
+                        {"stream": "tick", "grouping": "all"},
+                        {"stream": "extra", "grouping": "local-or-shuffle"},
+                    ],
                 },
             },
         },
@@ -128,25 +135,40 @@ def test_every_grouping_of_flux_is_known(tmp_path: Path, grouping: str, expected
 
 
 def test_parallelism_defaults_to_one_executor_and_a_limit_for_all_holds(tmp_path: Path):
-    assert imported(tmp_path, WORDS.replace("    parallelism: 4\n", ""))["components"]["read"]["tasks"] == 1
-    limited = imported(tmp_path, WORDS.replace("topology.workers: 3", "topology.max.task.parallelism: 2"))
+    assert (
+        imported(tmp_path, WORDS.replace("    parallelism: 4\n", ""))["components"]["read"]["tasks"]
+        == 1
+    )
+    limited = imported(
+        tmp_path, WORDS.replace("topology.workers: 3", "topology.max.task.parallelism: 2")
+    )
     assert [component["tasks"] for component in limited["components"].values()] == [2, 2, 2]
 
 
-def test_what_a_component_asks_for_goes_before_its_configuration_and_that_before_the_topologys(tmp_path: Path):
-    shared = (
-        "topology.workers: 3\n  topology.component.cpu.pcore.percent: 10.0\n  topology.component.resources.onheap.memory.mb: 100"
-    )
+def test_what_a_component_asks_for_goes_before_its_configuration_and_that_before_the_topologys(
+    tmp_path: Path,
+):
+    shared = "topology.workers: 3\n  topology.component.cpu.pcore.percent: 10.0\n  topology.component.resources.onheap.memory.mb: 100"
     own = 'id: "split"\n    config: {topology.component.cpu.pcore.percent: 15, topology.tasks: 2}'
-    text = WORDS.replace("topology.workers: 3", shared).replace('id: "split"', own).replace("    numTasks: 12\n", "")
+    text = (
+        WORDS.replace("topology.workers: 3", shared)
+        .replace('id: "split"', own)
+        .replace("    numTasks: 12\n", "")
+    )
     components = imported(tmp_path, text)["components"]
     assert (components["read"]["cpu"], components["read"]["memory_mb"]) == (20, 192)
-    assert (components["split"]["cpu"], components["split"]["memory_mb"], components["split"]["tasks"]) == (15, 100, 2)
+    assert (
+        components["split"]["cpu"],
+        components["split"]["memory_mb"],
+        components["split"]["tasks"],
+    ) == (15, 100, 2)
     assert (components["count"]["cpu"], components["count"]["memory_mb"]) == (10, 100)
 
 
 def test_properties_are_filled_in_where_they_are_given(tmp_path: Path):
-    text = WORDS.replace("parallelism: 4", "parallelism: ${spouts}").replace('"words"', '"${app[1]}-${ENV-STAGE}"')
+    text = WORDS.replace("parallelism: 4", "parallelism: ${spouts}").replace(
+        '"words"', '"${app[1]}-${ENV-STAGE}"'
+    )
     properties = {"spouts": "9", "app": '["first", "second"]', "ENV-STAGE": "test"}
     topology = imported(tmp_path, text, properties)
     assert topology["name"] == "second-test"
@@ -160,13 +182,23 @@ def test_a_property_that_is_needed_and_not_given_is_named(tmp_path: Path):
         == "words.yaml:16: spouts[0].parallelism: is '${spouts}': no property `spouts` is given"
     )
     text = WORDS.replace("topology.workers: 3", "topology.workers: ${workers}")
-    assert refusal(tmp_path, text) == "words.yaml:3: config.topology.workers: is '${workers}': no property `workers` is given"
+    assert (
+        refusal(tmp_path, text)
+        == "words.yaml:3: config.topology.workers: is '${workers}': no property `workers` is given"
+    )
 
 
 def test_a_properties_file_is_read_as_java_does(tmp_path: Path):
     path = tmp_path / "dev.properties"
-    path.write_text("# a comment\n! another\nspouts=9\n hosts : a:1,\\\n   b:2\nempty=\nname word count\n")
-    assert read_properties(path) == {"spouts": "9", "hosts": "a:1,b:2", "empty": "", "name": "word count"}
+    path.write_text(
+        "# a comment\n! another\nspouts=9\n hosts : a:1,\\\n   b:2\nempty=\nname word count\n"
+    )
+    assert read_properties(path) == {
+        "spouts": "9",
+        "hosts": "a:1,b:2",
+        "empty": "",
+        "name": "word count",
+    }
 
 
 MORE = """\
@@ -180,20 +212,28 @@ includes: [{file: "missing.yaml"}]
 
 
 def test_an_included_file_adds_to_the_including_one(tmp_path: Path):
-    topology = imported(tmp_path, WORDS.replace("  topology.priority: 7\n", "") + 'includes: [{file: "more.yaml"}]', more=MORE)
+    topology = imported(
+        tmp_path,
+        WORDS.replace("  topology.priority: 7\n", "") + 'includes: [{file: "more.yaml"}]',
+        more=MORE,
+    )
     assert (topology["name"], topology["workers"], topology["priority"]) == ("words", 3, 1)
     assert topology["components"]["read"]["tasks"] == 4
     assert topology["components"]["store"] == {"tasks": 2, "inputs": {"count": "global"}}
 
 
 def test_an_included_file_that_overrides_replaces_what_both_have(tmp_path: Path):
-    topology = imported(tmp_path, WORDS + 'includes: [{file: "more.yaml", override: true}]', more=MORE)
+    topology = imported(
+        tmp_path, WORDS + 'includes: [{file: "more.yaml", override: true}]', more=MORE
+    )
     assert (topology["name"], topology["workers"]) == ("more", 9)
     assert topology["components"]["read"] == {"spout": True, "tasks": 1}
 
 
 def test_a_resource_of_the_jar_is_looked_for_beside_the_file(tmp_path: Path):
-    topology = imported(tmp_path, WORDS + 'includes: [{resource: true, file: "/configs/more.yaml"}]', more=MORE)
+    topology = imported(
+        tmp_path, WORDS + 'includes: [{resource: true, file: "/configs/more.yaml"}]', more=MORE
+    )
     assert "store" in topology["components"]
 
 
@@ -203,9 +243,12 @@ def test_of_two_equal_streams_the_last_decides(tmp_path: Path):
 
 
 def test_a_topology_built_in_java_is_refused_as_such(tmp_path: Path):
-    (tmp_path / "java.yaml").write_text('name: x\ntopologySource:\n  className: "org.example.Source"\n')
+    (tmp_path / "java.yaml").write_text(
+        'name: x\ntopologySource:\n  className: "org.example.Source"\n'
+    )
     with pytest.raises(
-        Unsupported, match=r"java\.yaml:2: topologySource: this topology is built in Java \(org\.example\.Source\)"
+        Unsupported,
+        match=r"java\.yaml:2: topologySource: this topology is built in Java \(org\.example\.Source\)",
     ):
         flux(tmp_path / "java.yaml")
 
@@ -232,7 +275,9 @@ def test_a_topology_built_in_java_is_refused_as_such(tmp_path: Path):
         ("bolts:\n", "includes: [{file: /gone.yaml, resource: true}]\nbolts:\n", "words.yaml:20: includes[0].file: the jar's resource"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_flux_file_is_named_with_its_place(tmp_path: Path, old: str, new: str, message: str):
+def test_a_mistake_in_a_flux_file_is_named_with_its_place(
+    tmp_path: Path, old: str, new: str, message: str
+):
     assert old in WORDS
     assert refusal(tmp_path, WORDS.replace(old, new, 1)).startswith(message)
 
@@ -247,5 +292,9 @@ def test_a_mistake_in_an_included_file_is_named_there(tmp_path: Path):
 def test_what_is_no_flux_file_is_refused(tmp_path: Path):
     with pytest.raises(InvalidInput, match="no such file"):
         flux(tmp_path / "gone.yaml")
-    assert refusal(tmp_path, "- a\n- b\n").startswith("words.yaml: is not a mapping; a Flux file is YAML with")
-    assert refusal(tmp_path, "x" * 5_000_000).startswith("words.yaml: has 5,000,000 characters, more than anybody writes")
+    assert refusal(tmp_path, "- a\n- b\n").startswith(
+        "words.yaml: is not a mapping; a Flux file is YAML with"
+    )
+    assert refusal(tmp_path, "x" * 5_000_000).startswith(
+        "words.yaml: has 5,000,000 characters, more than anybody writes"
+    )

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from headrace.model.generate import cao_budgets, cao_pipeline, nasiri_scenario, random_catalog, random_cluster, random_topology
+from headrace.model.generate import (
+    cao_budgets,
+    cao_pipeline,
+    nasiri_scenario,
+    random_catalog,
+    random_cluster,
+    random_topology,
+)
 from headrace.model.read import validated
 from headrace.model.workload import Workload
 
@@ -22,7 +29,10 @@ def test_nasiris_cases_are_those_of_the_examples(layout: Any, size: Any) -> None
         **yaml.safe_load((NASIRI / f"{layout}.yaml").read_text()),
         **yaml.safe_load((NASIRI / f"cluster-{size}.yaml").read_text()),
     }
-    theirs, ours = Workload(validated(content, {})).problem(), Workload(validated(nasiri_scenario(layout, size), {})).problem()
+    theirs, ours = (
+        Workload(validated(content, {})).problem(),
+        Workload(validated(nasiri_scenario(layout, size), {})).problem(),
+    )
     assert ours.components == theirs.components
     assert ours.nodes == theirs.nodes
     assert ours.rate.tolist() == pytest.approx(theirs.rate.tolist())
@@ -39,7 +49,9 @@ def test_a_pipeline_is_as_section_5_1_has_it() -> None:
     assert len(content["catalog"]) == 16
     prices = [machine["price"] for machine in content["catalog"].values()]
     assert prices == sorted(prices)
-    for costs in content["profile"].values():  # 5 to 500 million instructions: the better the machine, the faster
+    for costs in content[
+        "profile"
+    ].values():  # 5 to 500 million instructions: the better the machine, the faster
         times = [cost["cpu_ms"] for cost in costs.values()]
         assert times == sorted(times, reverse=True)
     budgets = cao_budgets(content)
@@ -49,7 +61,9 @@ def test_a_pipeline_is_as_section_5_1_has_it() -> None:
 
 
 def test_the_same_seed_gives_the_same_document_and_another_gives_another() -> None:
-    assert cao_pipeline(10, 15, seed=1) == cao_pipeline(10, 15, seed=1) != cao_pipeline(10, 15, seed=2)
+    assert (
+        cao_pipeline(10, 15, seed=1) == cao_pipeline(10, 15, seed=1) != cao_pipeline(10, 15, seed=2)
+    )
     assert random_topology(10, seed=1) == random_topology(10, seed=1) != random_topology(10, seed=2)
     assert random_cluster(10, seed=1) == random_cluster(10, seed=1) != random_cluster(10, seed=2)
     assert random_catalog(seed=1) == random_catalog(seed=1) != random_catalog(seed=2)

@@ -17,9 +17,22 @@ def test_a_bolt_that_nothing_reaches_is_not_beside_the_spouts() -> None:
 
 def test_stages_are_numbered_topology_by_topology() -> None:
     spout, bolt = {"spout": True, "rate": 1}, {"inputs": {"s": "shuffle"}}
-    diamond = {"s": spout, "a": bolt, "b": bolt, "end": {"inputs": {"a": "shuffle", "b": "shuffle"}}}
-    topologies = [{"name": "one", "components": diamond}, {"name": "two", "components": {"s": spout, "a": bolt}}]
-    problem = build(validated({"format": FORMAT, "topologies": topologies, "cluster": {"nodes": {"n": {"cpu": 100}}}}, {}))
+    diamond = {
+        "s": spout,
+        "a": bolt,
+        "b": bolt,
+        "end": {"inputs": {"a": "shuffle", "b": "shuffle"}},
+    }
+    topologies = [
+        {"name": "one", "components": diamond},
+        {"name": "two", "components": {"s": spout, "a": bolt}},
+    ]
+    problem = build(
+        validated(
+            {"format": FORMAT, "topologies": topologies, "cluster": {"nodes": {"n": {"cpu": 100}}}},
+            {},
+        )
+    )
     assert dict(zip(problem.components, problem.stage.tolist(), strict=True)) == {
         "one/s": 0, "one/a": 1, "one/b": 1, "one/end": 2, "two/s": 3, "two/a": 4,
     }  # fmt: skip

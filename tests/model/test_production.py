@@ -56,12 +56,23 @@ def imported(tmp_path: Path, content: object = CLUSTER) -> dict[str, Any]:
 
 def test_a_production_cluster_becomes_topologies_and_nodes(tmp_path: Path):
     document = imported(tmp_path)
-    assert document["cluster"]["nodes"]["r0n0"] == {"rack": "r0", "cpu": 400, "memory_mb": 4096.5, "slots": 4}
+    assert document["cluster"]["nodes"]["r0n0"] == {
+        "rack": "r0",
+        "cpu": 400,
+        "memory_mb": 4096.5,
+        "slots": 4,
+    }
     clicks, idle = document["topologies"]
     assert {key: clicks[key] for key in ("name", "priority", "worker_max_heap_mb")} == {
         "name": "clicks", "priority": 29, "worker_max_heap_mb": 2048,
     }  # fmt: skip
-    assert clicks["components"]["read"] == {"spout": True, "rate": 4, "tasks": 4, "cpu": 100, "memory_mb": 512}
+    assert clicks["components"]["read"] == {
+        "spout": True,
+        "rate": 4,
+        "tasks": 4,
+        "cpu": 100,
+        "memory_mb": 512,
+    }
     assert clicks["components"]["clean"] == {
         "tasks": 2,
         "cpu": 10,
@@ -71,7 +82,11 @@ def test_a_production_cluster_becomes_topologies_and_nodes(tmp_path: Path):
             "read": [{"stream": "default", "grouping": "local-or-shuffle"}],
         },
     }
-    assert idle == {"name": "idle", "priority": 2, "components": {"read": {"tasks": 1, "cpu": 1, "memory_mb": 1}}}
+    assert idle == {
+        "name": "idle",
+        "priority": 2,
+        "components": {"read": {"tasks": 1, "cpu": 1, "memory_mb": 1}},
+    }
 
 
 def test_every_stream_carries_one_tuple_per_source_task_and_none_is_passed_on(tmp_path: Path):
@@ -135,7 +150,9 @@ def changed(path: list[str | int], value: object) -> dict[str, Any]:
         ),
     ],
 )  # fmt: skip
-def test_a_wrong_layout_is_named_with_its_place(tmp_path: Path, path: list[str | int], value: object, message: str):
+def test_a_wrong_layout_is_named_with_its_place(
+    tmp_path: Path, path: list[str | int], value: object, message: str
+):
     with pytest.raises(InvalidInput) as caught:
         imported(tmp_path, changed(path, value))
     where, said = str(caught.value).split("\n")[0].split(": ", 1)
@@ -157,7 +174,10 @@ def test_what_is_no_cluster_is_refused(tmp_path: Path, text: str):
 
 
 def test_empty_lists_are_refused(tmp_path: Path):
-    lists: list[Callable[[], dict[str, Any]]] = [lambda: changed(["nodes"], []), lambda: changed(["topologies"], [])]
+    lists: list[Callable[[], dict[str, Any]]] = [
+        lambda: changed(["nodes"], []),
+        lambda: changed(["topologies"], []),
+    ]
     for content in lists:
         with pytest.raises(InvalidInput, match="at least 1 item"):
             imported(tmp_path, content())

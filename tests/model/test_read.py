@@ -36,7 +36,9 @@ def test_sections_of_several_files_are_merged(built: Build):
 
 
 def test_a_section_knows_the_file_it_came_from(refusal: Refusal):
-    assert refusal(APP, MACHINES.replace("cpu: 200", "cpu: -1")).startswith("1-app.yaml:2: cluster.nodes.n2.cpu: ")
+    assert refusal(APP, MACHINES.replace("cpu: 200", "cpu: -1")).startswith(
+        "1-app.yaml:2: cluster.nodes.n2.cpu: "
+    )
 
 
 def test_keys_of_yaml_merges_give_way_to_own_ones(built: Build):
@@ -71,8 +73,14 @@ def test_numbers_may_be_written_with_an_exponent(built: Build):
 
 def test_a_plan_alone_brings_the_sections_it_was_made_from(built: Build):
     made_from = yaml.safe_load(APP + MACHINES)
-    places = {"say.1": {"node": "n1"}, "split.1": {"node": "n1"}, "split.2": {"node": "n2", "worker": 3}}
-    plan = json.dumps({"format": "headrace/1", "plan": {"assignment": places}, "made_from": made_from})
+    places = {
+        "say.1": {"node": "n1"},
+        "split.1": {"node": "n1"},
+        "split.2": {"node": "n2", "worker": 3},
+    }
+    plan = json.dumps(
+        {"format": "headrace/1", "plan": {"assignment": places}, "made_from": made_from}
+    )
     current = built(plan).current
     assert current is not None
     assert current.node.tolist() == [0, 0, 1]
@@ -80,7 +88,13 @@ def test_a_plan_alone_brings_the_sections_it_was_made_from(built: Build):
 
 
 def test_a_plan_beside_its_inputs_does_not_bring_them_again(built: Build):
-    plan = {"assignment": {"say.1": {"node": "n1"}, "split.1": {"node": "n1"}, "split.2": {"node": "n1"}}}
+    plan = {
+        "assignment": {
+            "say.1": {"node": "n1"},
+            "split.1": {"node": "n1"},
+            "split.2": {"node": "n1"},
+        }
+    }
     old = {"cluster": {"nodes": {"gone": {}}}}
     text = json.dumps({"format": "headrace/1", "plan": plan, "made_from": old})
     assert built(APP, MACHINES, text).nodes == ("n1", "n2")

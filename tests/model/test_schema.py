@@ -19,11 +19,15 @@ from headrace.model.starter import STARTER
 from .documents import documents
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*") if path.suffix in (".yaml", ".json"))
+EXAMPLES = sorted(
+    path for path in (ROOT / "examples").rglob("*") if path.suffix in (".yaml", ".json")
+)
 VALIDATOR = jsonschema.Draft202012Validator(schema())
 APP: dict[str, Any] = {
     "format": "headrace/1",
-    "topology": {"components": {"a": {"spout": True, "rate": 5}, "b": {"inputs": {"a": "shuffle"}}}},
+    "topology": {
+        "components": {"a": {"spout": True, "rate": 5}, "b": {"inputs": {"a": "shuffle"}}}
+    },
     "cluster": {"nodes": {"n": {"cpu": 100}}},
 }
 
@@ -32,7 +36,9 @@ def test_the_schema_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(schema())
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: str(path.relative_to(ROOT / "examples")))
+@pytest.mark.parametrize(
+    "path", EXAMPLES, ids=lambda path: str(path.relative_to(ROOT / "examples"))
+)
 def test_every_example_follows_the_schema(path: Path):
     content = read_file(path).content
     VALIDATOR.validate(content)

@@ -24,14 +24,19 @@ def test_the_starter_fits_its_cluster_but_no_single_machine(built: Build):
     assert (demand.sum(axis=0) < problem.free.sum(axis=0)).all()
     assert demand[:, 0].sum() > problem.free[:, 0].max()
     for node in range(len(problem.nodes)):
-        assert (problem.task_demand(int(problem.node_type[node])).max(axis=0) < problem.free[node]).all()
+        assert (
+            problem.task_demand(int(problem.node_type[node])).max(axis=0) < problem.free[node]
+        ).all()
     assert np.isfinite(problem.bandwidth_mbps).all()
 
 
 def test_what_the_starter_has_commented_out_works_when_it_is_put_in(built: Build):
     lines = STARTER.split("\n")
     keys = {f"# {key}:" for key in (*Component.model_fields, *Topology.model_fields, "taken")}
-    taken_in = [line.replace("# ", "", 1) if line.strip().startswith(tuple(keys)) else line for line in lines]
+    taken_in = [
+        line.replace("# ", "", 1) if line.strip().startswith(tuple(keys)) else line
+        for line in lines
+    ]
     measured = taken_in.index("# streams:")
     taken_in[measured:] = [line.removeprefix("# ") for line in taken_in[measured:]]
     problem = built("\n".join(taken_in))

@@ -39,7 +39,10 @@ def test_a_grouping_decides_who_receives(built: Build, grouping: str, received: 
 
 def test_two_components_may_be_joined_by_several_streams(built: Build):
     problem = built(APP + MACHINES)
-    assert [(s.name, s.grouping, s.tuples_per_s) for s in problem.streams[1:]] == [("x", "global", 24), ("y", "all", 24)]
+    assert [(s.name, s.grouping, s.tuples_per_s) for s in problem.streams[1:]] == [
+        ("x", "global", 24),
+        ("y", "all", 24),
+    ]
     # 24 to the first task alone, and 24 to each of both
     assert problem.rate[2] == 72
     assert problem.share[problem.tasks_of(2)] == pytest.approx([48 / 72, 24 / 72])
@@ -112,13 +115,17 @@ def test_another_number_of_tasks_leaves_measured_shares_out(built: Build):
     shares = "streams: [{from: a, to: b, shares: [3, 1, 0]}]"
     problem = built(APP + MACHINES + shares, tasks={"b": 4})
     assert problem.streams[0].received(4).tolist() == [0.25] * 4
-    assert problem.notes == ("streams: a -> b: shares left out, since they are of 3 tasks and 4 are planned",)
+    assert problem.notes == (
+        "streams: a -> b: shares left out, since they are of 3 tasks and 4 are planned",
+    )
 
 
 def test_another_number_of_tasks_keeps_the_totals_of_measured_pairs(built: Build):
     pairs = "traffic: [[a.1, b.1, 6, 60], [a.2, b.3, 4, 60], [b.1, c.1, 8, 8], [b.3, c.2, 1, 1]]"
     problem = built(APP + MACHINES + pairs, tasks={"a": 5})
-    assert [(s.source, s.target, s.tuples_per_s, s.bytes) for s in problem.streams] == [(0, 1, 10, 12)]
+    assert [(s.source, s.target, s.tuples_per_s, s.bytes) for s in problem.streams] == [
+        (0, 1, 10, 12)
+    ]
     assert problem.rate.tolist() == [12, 10, 9]
     # b and c are as they were measured, but behind three more tasks
     assert problem.pairs.source.tolist() == [5, 7]
@@ -126,19 +133,33 @@ def test_another_number_of_tasks_keeps_the_totals_of_measured_pairs(built: Build
     assert problem.notes[-1].startswith("traffic: measured with another number of tasks")
 
 
-def test_what_was_measured_with_another_number_of_tasks_than_the_file_has_keeps_its_totals(built: Build):
+def test_what_was_measured_with_another_number_of_tasks_than_the_file_has_keeps_its_totals(
+    built: Build,
+):
     app = "topology: {components: {a: {spout: true, tasks: 2}, b: {tasks: 3, inputs: {a: fields}}, c: {inputs: {b: shuffle}}}}\n"
     streams = [
         "{from: a, to: b, tuples_per_s: 10, shares: [0.7, 0.1, 0.1, 0.1]}", "{from: b, to: c, tuples_per_s: 9, shares: [1]}",
     ]  # fmt: skip
     pairs = "[[a.1, b.1, 6, 60], [a.1, b.4, 4, 60], [b.1, c.1, 8, 8], [b.4, c.1, 1, 1]]"
-    problem = built(app + MACHINES + f"streams: [{', '.join(streams)}]\ntraffic: {pairs}\nhistory: {{a: [[0, 10]]}}")
+    problem = built(
+        app
+        + MACHINES
+        + f"streams: [{', '.join(streams)}]\ntraffic: {pairs}\nhistory: {{a: [[0, 10]]}}"
+    )
     # b had four tasks and a one; now they are three and two, and every stream touches one of them.
     assert not len(problem.pairs)
-    assert [(s.source, s.target, s.tuples_per_s, s.bytes) for s in problem.streams] == [(0, 1, 10, 12), (1, 2, 9, 1)]
+    assert [(s.source, s.target, s.tuples_per_s, s.bytes) for s in problem.streams] == [
+        (0, 1, 10, 12),
+        (1, 2, 9, 1),
+    ]
     assert problem.share[problem.tasks_of(1)] == pytest.approx([1 / 3] * 3)
-    assert any(n == "streams: a -> b: shares left out, since they are of 4 tasks and 3 are planned" for n in problem.notes)
-    assert any(n.startswith("traffic: measured with another number of tasks") for n in problem.notes)
+    assert any(
+        n == "streams: a -> b: shares left out, since they are of 4 tasks and 3 are planned"
+        for n in problem.notes
+    )
+    assert any(
+        n.startswith("traffic: measured with another number of tasks") for n in problem.notes
+    )
 
 
 def test_a_spout_that_was_measured_with_fewer_tasks_is_spread_over_all_it_has_now(built: Build):

@@ -19,7 +19,14 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def edge(**given: Any) -> dict[str, Any]:
-    row = {"event_time": NOON, "topology": "words", "from_task": "split.1", "to_task": "count.2", "tuples": 7, "bytes": 336}
+    row = {
+        "event_time": NOON,
+        "topology": "words",
+        "from_task": "split.1",
+        "to_task": "count.2",
+        "tuples": 7,
+        "bytes": 336,
+    }
     return {**row, **given}
 
 
@@ -36,7 +43,10 @@ def test_rows_come_back_with_their_columns_and_the_version(tmp_path: Path) -> No
 def test_json_lines_say_the_same(tmp_path: Path) -> None:
     with Writer(tmp_path, format="jsonl", name="a") as writer:
         writer.write("edges", [edge(arrival=NOON), edge(arrival=NOON, tuples=8)])
-    said = [json.loads(line) for line in (tmp_path / "edges" / "a-000000.jsonl").read_text().splitlines()]
+    said = [
+        json.loads(line)
+        for line in (tmp_path / "edges" / "a-000000.jsonl").read_text().splitlines()
+    ]
     assert [row["tuples"] for row in said] == [7, 8]
     assert {row["version"] for row in said} == {VERSION}
     assert datetime.fromisoformat(said[0]["event_time"]) == NOON
@@ -51,7 +61,12 @@ def test_a_row_without_arrival_gets_the_time_it_was_handed_over(tmp_path: Path) 
 
 def test_a_table_is_taken_as_it_is_and_what_it_lacks_is_null(tmp_path: Path) -> None:
     with Writer(tmp_path, name="a") as writer:
-        writer.write("tasks", pa.table({"event_time": [NOON], "task": ["split.1"], "tuples_in": pa.array([3], pa.int32())}))
+        writer.write(
+            "tasks",
+            pa.table(
+                {"event_time": [NOON], "task": ["split.1"], "tuples_in": pa.array([3], pa.int32())}
+            ),
+        )
     (row,) = pq.read_table(tmp_path / "tasks").to_pylist()
     assert (row["task"], row["tuples_in"], row["cpu_ms"]) == ("split.1", 3, None)
 
@@ -104,7 +119,9 @@ def test_a_writer_that_dies_while_writing_leaves_nothing_to_see(
 
 def test_what_is_not_telemetry_is_refused_by_name(tmp_path: Path) -> None:
     writer = Writer(tmp_path)
-    with pytest.raises(InvalidInput, match="no telemetry of kind `edge`; there are tasks, edges, nodes"):
+    with pytest.raises(
+        InvalidInput, match="no telemetry of kind `edge`; there are tasks, edges, nodes"
+    ):
         writer.write("edge", [])
     with pytest.raises(InvalidInput, match="`edges` has no column `tuple`"):
         writer.write("edges", [edge(tuple=1)])

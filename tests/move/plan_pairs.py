@@ -16,7 +16,11 @@ from tests.problems import problem_of
 
 
 def random_pair(
-    seed: int, *, nodes: tuple[int, int] = (4, 10), per_node: tuple[int, int] = (6, 12), load: float = 0.85
+    seed: int,
+    *,
+    nodes: tuple[int, int] = (4, 10),
+    per_node: tuple[int, int] = (6, 12),
+    load: float = 0.85,
 ) -> tuple[Problem, Assignment, Assignment]:
     """Two random plans that both fit, on alike nodes of which CPU and memory are used to the given part."""
     rng = np.random.default_rng([seed, 41])
@@ -25,7 +29,10 @@ def random_pair(
         tasks = count * int(rng.integers(per_node[0], per_node[1] + 1))
         components = max(2, tasks // 4)
         sizes = np.maximum(1, np.bincount(rng.integers(0, components, tasks), minlength=components))
-        cpu, memory = rng.uniform(10, 30, components).round(1), rng.uniform(100, 300, components).round()
+        cpu, memory = (
+            rng.uniform(10, 30, components).round(1),
+            rng.uniform(100, 300, components).round(),
+        )
         described: dict[str, dict[str, object]] = {}
         for i in range(components):
             described[f"c{i}"] = {
@@ -37,9 +44,21 @@ def random_pair(
             "memory_mb": float(sizes @ memory) / count / load,
             "bandwidth_mbps": 1000,
         }
-        content = {"topology": {"components": described}, "cluster": {"nodes": {f"n{{1..{count}}}": node}}}
+        content = {
+            "topology": {"components": described},
+            "cluster": {"nodes": {f"n{{1..{count}}}": node}},
+        }
         problem = problem_of(content)
-        plans = list(islice((plan for plan in (random_plan(problem, rng) for _ in range(200)) if plan is not None), 2))
+        plans = list(
+            islice(
+                (
+                    plan
+                    for plan in (random_plan(problem, rng) for _ in range(200))
+                    if plan is not None
+                ),
+                2,
+            )
+        )
         if len(plans) == 2:
             return problem, plans[0], plans[1]
 

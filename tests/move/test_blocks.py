@@ -46,7 +46,9 @@ def test_mod_takes_16_steps_and_ro_mod_7_equal_ones_for_the_same_volume() -> Non
     by_class, by_superclass = mod(PAPER), ro_mod(PAPER)
     assert [step.cost for step in by_class.steps] == [c.units for c in classes(PAPER)]
     assert [step.cost for step in by_superclass.steps] == [11] * 7
-    assert by_class.makespan == by_superclass.makespan == by_class.bound == by_superclass.bound == 77
+    assert (
+        by_class.makespan == by_superclass.makespan == by_class.bound == by_superclass.bound == 77
+    )
     assert by_class.units == by_superclass.units == PAPER.period == 1232
 
 
@@ -93,7 +95,11 @@ def check(n: int, t: int, q: int, s: int) -> None:
     with_pairs = [c for c in table if c.pairs]
     assert len(with_pairs) == g // d
     assert len(mod(blocks).steps) == sum(c.units > 0 for c in with_pairs) == min(g, s + t - d) // d
-    one_to_one = all(len({a for a, _ in c.pairs}) == len({b for _, b in c.pairs}) == len(c.pairs) for c in with_pairs if c.units)
+    one_to_one = all(
+        len({a for a, _ in c.pairs}) == len({b for _, b in c.pairs}) == len(c.pairs)
+        for c in with_pairs
+        if c.units
+    )
     assert one_to_one == (g // math.gcd(t, g) == n and g // math.gcd(s, g) == q)
     steps = received(blocks, ro_mod(blocks))
     assert len(steps) == len(superclasses(blocks)) == t // d
@@ -101,7 +107,9 @@ def check(n: int, t: int, q: int, s: int) -> None:
     assert exactly_s == (g == n * d and math.gcd(q, t // d) == 1)
     inside = [c for superclass in superclasses(blocks) for c in {c for c, _ in superclass.chain}]
     assert (len(inside) > len(set(inside))) == (g < s + t - d and g % t != 0)
-    assert all(sum(units for _, units in superclass.chain) == s for superclass in superclasses(blocks))
+    assert all(
+        sum(units for _, units in superclass.chain) == s for superclass in superclasses(blocks)
+    )
 
 
 def test_every_small_redistribution_moves_every_task_once() -> None:
@@ -136,7 +144,9 @@ def test_the_volumes_of_a_redistribution() -> None:
     assert (volumes.sources, volumes.bound) == ((0, 1), 2)
 
 
-@pytest.mark.parametrize("text", ["", "16x7", "16x7:16", "16*7:16x11", "-1x7:16x11", "0x7:16x11", "16x7:16x0"])
+@pytest.mark.parametrize(
+    "text", ["", "16x7", "16x7:16", "16*7:16x11", "-1x7:16x11", "0x7:16x11", "16x7:16x0"]
+)
 def test_wrong_blocks_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="blocks"):
         Blocks.parse(text)

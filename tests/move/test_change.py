@@ -25,7 +25,9 @@ def content(nodes: Content | None = None, split: int = 4) -> Content:
     }
     return {
         "topology": {"components": components},
-        "cluster": {"nodes": nodes or {"a": {"bandwidth_mbps": 1000}, "b": {"bandwidth_mbps": 100}, "c": {}}},
+        "cluster": {
+            "nodes": nodes or {"a": {"bandwidth_mbps": 1000}, "b": {"bandwidth_mbps": 100}, "c": {}}
+        },
     }
 
 
@@ -40,7 +42,8 @@ def problem() -> Problem:
 
 
 def test_megabytes_and_seconds_between_nodes(problem: Problem) -> None:
-    # Two splits (50 MB) go from a to b at the slower 100 Mbit/s: 100 MB * 8 / 100 = 8 s. One count (10 MB) from b to c: c has no bandwidth, b's 100 counts.
+    # Two splits (50 MB) go from a to b at the slower 100 Mbit/s: 100 MB * 8 / 100 = 8 s. One count
+    # (10 MB) from b to c: c has no bandwidth, b's 100 counts.
     volumes = volumes_between(problem, plan(0, 0, 0, 0, 0, 0, 1, 1), plan(0, 0, 1, 1, 0, 0, 2, 1))
     assert volumes.units.tolist() == [[0, 100, 0], [0, 0, 10], [0, 0, 0]]
     assert volumes.cost.tolist() == [[0, 8, 0], [0, 0, 0.8], [0, 0, 0]]
@@ -52,13 +55,17 @@ def test_where_no_bandwidth_is_known_the_assumption_is_said() -> None:
     problem = problem_of(content({"a": {}, "b": {}}))
     volumes = volumes_between(problem, plan(*[0] * 8), plan(0, 0, 1, 0, 0, 0, 0, 0))
     assert volumes.cost[0, 1] == 50 * 8 / 1000
-    assert volumes.notes == ("1000 Mbit/s assumed between nodes neither of which has a bandwidth_mbps",)
+    assert volumes.notes == (
+        "1000 Mbit/s assumed between nodes neither of which has a bandwidth_mbps",
+    )
 
 
 def test_a_node_without_bandwidth_is_refused_only_if_it_has_to_send(problem: Problem) -> None:
     dead = replace(problem, bandwidth_mbps=np.array([1000.0, 0.0, 100.0]))
     assert volumes_between(dead, plan(*[0] * 8), plan(0, 0, 2, 0, 0, 0, 0, 0)).bound == 4
-    with pytest.raises(InvalidInput, match="node b has no bandwidth, and 50 MB must go from a to b"):
+    with pytest.raises(
+        InvalidInput, match="node b has no bandwidth, and 50 MB must go from a to b"
+    ):
         volumes_between(dead, plan(*[0] * 8), plan(0, 0, 1, 0, 0, 0, 0, 0))
 
 
@@ -69,16 +76,23 @@ def test_negative_state_is_refused(problem: Problem) -> None:
 
 
 def test_plans_of_another_size_or_with_unknown_nodes_are_refused(problem: Problem) -> None:
-    with pytest.raises(InvalidInput, match="the old plan is for another topology: it places 7 tasks, there are 8"):
+    with pytest.raises(
+        InvalidInput, match="the old plan is for another topology: it places 7 tasks, there are 8"
+    ):
         volumes_between(problem, plan(*[0] * 7), plan(*[0] * 8))
-    with pytest.raises(InvalidInput, match=r"the new plan puts source\.1 on node number 3; there are 3 nodes"):
+    with pytest.raises(
+        InvalidInput, match=r"the new plan puts source\.1 on node number 3; there are 3 nodes"
+    ):
         volumes_between(problem, plan(*[0] * 8), plan(3, *[0] * 7))
 
 
 def test_plans_for_different_topologies_are_refused(problem: Problem) -> None:
     other = content()
     other["topology"]["components"]["alert"] = other["topology"]["components"].pop("count")
-    with pytest.raises(InvalidInput, match="different topologies: only the old one has `alert`; only the new one has `count`"):
+    with pytest.raises(
+        InvalidInput,
+        match="different topologies: only the old one has `alert`; only the new one has `count`",
+    ):
         carried(problem_of(other), plan(*[0] * 8), problem)
 
 
@@ -118,4 +132,6 @@ def test_what_the_steps_gain_adds_up_to_what_the_plan_gains() -> None:
         steps = arrivals(problem, old, new, moves)
         assert len(steps) == len(moves.steps)
         assert steps[-1].inter_node_traffic == pytest.approx(traffic(problem, new).inter_node)
-        assert sum(a.gain for a in steps) == pytest.approx(traffic(problem, old).inter_node - traffic(problem, new).inter_node)
+        assert sum(a.gain for a in steps) == pytest.approx(
+            traffic(problem, old).inter_node - traffic(problem, new).inter_node
+        )

@@ -33,7 +33,12 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A running plan and a better one."""
     folder = tmp_path_factory.mktemp("plans")
     for name in ("storm-even", "headrace"):
-        assert run("place", ROOT / APP, ROOT / CLUSTER, "--by", name, "--out", folder / f"{name}.yaml").exit_code == 0
+        assert (
+            run(
+                "place", ROOT / APP, ROOT / CLUSTER, "--by", name, "--out", folder / f"{name}.yaml"
+            ).exit_code
+            == 0
+        )
     return folder / "storm-even.yaml", folder / "headrace.yaml"
 
 
@@ -48,7 +53,11 @@ def test_steps_megabytes_pause_and_gain_add_up(plans: tuple[Path, Path]) -> None
     found, change = as_json("move", *plans), as_json("diff", *plans)["diff"]
     report = found["report"]
     assert report["makespan"] == report["bound"] == pytest.approx(change["transfer"]["seconds"])
-    assert report["units"] == sum(t["units"] for s in found["steps"] for t in s["transfers"]) == change["transfer"]["mb"]
+    assert (
+        report["units"]
+        == sum(t["units"] for s in found["steps"] for t in s["transfers"])
+        == change["transfer"]["mb"]
+    )
     assert report["units"] <= change["moved_mb"]  # alike nodes swap roles
     figures = change["figures"]["inter_node_traffic"]
     assert sum(found["gains"]) == pytest.approx(figures["before"] - figures["after"])
@@ -69,15 +78,38 @@ def test_the_picture_shows_every_transfer(plans: tuple[Path, Path], tmp_path: Pa
     pattern = r"<title>step (\d+): (\S+) sends ([\d.,]+) MB to (\S+)</title>"
     said = re.findall(pattern, (tmp_path / "move.html").read_text())
     drawn = {(int(k), a, b, float(units.replace(",", ""))) for k, a, units, b in said}
-    assert drawn == {(k, t["from"], t["to"], t["units"]) for k, step in enumerate(steps, 1) for t in step["transfers"]}
+    assert drawn == {
+        (k, t["from"], t["to"], t["units"])
+        for k, step in enumerate(steps, 1)
+        for t in step["transfers"]
+    }
 
 
 def test_classes_and_superclasses_on_request() -> None:
     found = as_json("move", "--blocks", "16x7:16x11", "--by", "ro-mod", "--tables")
-    assert [c["units"] for c in found["classes"]] == [7, 7, 7, 7, 7, 6, 5, 4, 3, 2, 2, 2, 3, 4, 5, 6]
-    assert {"superclass": 12, "offset": 4, "chain": [{"class": k, "units": u} for k, u in ((12, 3), (3, 7), (10, 1))]} in found[
-        "superclasses"
+    assert [c["units"] for c in found["classes"]] == [
+        7,
+        7,
+        7,
+        7,
+        7,
+        6,
+        5,
+        4,
+        3,
+        2,
+        2,
+        2,
+        3,
+        4,
+        5,
+        6,
     ]
+    assert {
+        "superclass": 12,
+        "offset": 4,
+        "chain": [{"class": k, "units": u} for k, u in ((12, 3), (3, 7), (10, 1))],
+    } in found["superclasses"]
     assert "classes" not in as_json("move", "--blocks", "16x7:16x11")
 
 
@@ -93,7 +125,9 @@ def test_a_lost_node_loses_its_state_and_says_so(plans: tuple[Path, Path], tmp_p
     assert "their state is lost" in result.stdout
 
 
-def test_plans_for_different_topologies_are_refused_by_name(plans: tuple[Path, Path], tmp_path: Path) -> None:
+def test_plans_for_different_topologies_are_refused_by_name(
+    plans: tuple[Path, Path], tmp_path: Path
+) -> None:
     other = tmp_path / "other.yaml"
     assert run("place", ROOT / "examples/quickstart.yaml", "--out", other).exit_code == 0
     result = run("move", plans[0], other)
@@ -102,7 +136,9 @@ def test_plans_for_different_topologies_are_refused_by_name(plans: tuple[Path, P
     assert run("diff", plans[0], other).exit_code == 0  # the figures can still be compared
 
 
-def test_negative_state_is_refused_with_file_and_key(plans: tuple[Path, Path], tmp_path: Path) -> None:
+def test_negative_state_is_refused_with_file_and_key(
+    plans: tuple[Path, Path], tmp_path: Path
+) -> None:
     def negative(content: dict[str, Any]) -> None:
         content["made_from"]["topology"]["components"]["count"]["state_mb"] = -1
 
@@ -134,7 +170,10 @@ def test_wrong_words_are_usage_errors(words: tuple[str, ...]) -> None:
     assert run(*words).exit_code == 2
 
 
-@pytest.mark.parametrize(("blocks", "says"), [("16x7", "16x7"), ("0x1:1x1", "at least 1"), ("99991x99989:99971x99961", "pieces")])
+@pytest.mark.parametrize(
+    ("blocks", "says"),
+    [("16x7", "16x7"), ("0x1:1x1", "at least 1"), ("99991x99989:99971x99961", "pieces")],
+)
 def test_wrong_blocks_are_refused(blocks: str, says: str) -> None:
     result = run("move", "--blocks", blocks)
     assert result.exit_code == 1

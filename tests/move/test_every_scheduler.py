@@ -37,7 +37,10 @@ def random_volumes(seed: int) -> Volumes:
 
 def moved(work: Volumes, moves: Moves) -> np.ndarray:
     total = np.zeros_like(work.units)
-    row, column = {name: i for i, name in enumerate(work.sources)}, {name: j for j, name in enumerate(work.targets)}
+    row, column = (
+        {name: i for i, name in enumerate(work.sources)},
+        {name: j for j, name in enumerate(work.targets)},
+    )
     for step in moves.steps:
         for transfer in step.transfers:
             assert transfer.units > 0
@@ -69,13 +72,20 @@ def test_optimal_reaches_the_bound_with_one_sender_and_one_receiver_at_a_time() 
         work = random_volumes(seed)
         moves = optimal(work)
         assert moves.makespan == pytest.approx(work.bound, rel=1e-12)
-        per_unit = np.divide(work.cost, work.units, out=np.zeros_like(work.cost), where=work.units > 0)
+        per_unit = np.divide(
+            work.cost, work.units, out=np.zeros_like(work.cost), where=work.units > 0
+        )
         for step in moves.steps:
-            sources, targets = [t.source for t in step.transfers], [t.target for t in step.transfers]
+            sources, targets = (
+                [t.source for t in step.transfers],
+                [t.target for t in step.transfers],
+            )
             assert len(set(sources)) == len(sources)
             assert len(set(targets)) == len(targets)
             for t in step.transfers:
-                cost = t.units * per_unit[work.sources.index(t.source), work.targets.index(t.target)]
+                cost = (
+                    t.units * per_unit[work.sources.index(t.source), work.targets.index(t.target)]
+                )
                 assert cost <= step.cost + 1e-9 * work.bound
 
 
@@ -122,4 +132,6 @@ def test_impossible_volumes_are_refused() -> None:
     for units, cost, match in (([[0, -1], [0, 0]], [[0, 1], [0, 0]], "volume"), ([[0, 1], [0, 0]], [[0, 0], [0, 0]], "cost nothing"),
                                ([[0, 1], [0, 0]], [[0, np.nan], [0, 0]], "cost in s")):  # fmt: skip
         with pytest.raises(InvalidInput, match=match):
-            Volumes(("a", "b"), ("a", "b"), np.array(units, dtype=float), np.array(cost, dtype=float))
+            Volumes(
+                ("a", "b"), ("a", "b"), np.array(units, dtype=float), np.array(cost, dtype=float)
+            )

@@ -33,7 +33,9 @@ def test_every_gain_is_what_the_judge_says_before_and_after() -> None:
             for t in range(problem.task_count):
                 there = node.copy()
                 there[t] = target[t]
-                assert told[t] == pytest.approx(now - between_nodes(problem, there), abs=1e-9 * max(1.0, now)), (seed, t)
+                assert told[t] == pytest.approx(
+                    now - between_nodes(problem, there), abs=1e-9 * max(1.0, now)
+                ), (seed, t)
                 compared += 1
             t = random.randrange(problem.task_count)
             before = gains.snapshot()
@@ -42,5 +44,7 @@ def test_every_gain_is_what_the_judge_says_before_and_after() -> None:
             to = int(target[t]) if random.random() < 0.5 else random.randrange(len(problem.nodes))
             gain = gains.move(t, to)
             node[t] = to
-            assert gain == pytest.approx(now - between_nodes(problem, node), abs=1e-9 * max(1.0, now))
+            assert gain == pytest.approx(
+                now - between_nodes(problem, node), abs=1e-9 * max(1.0, now)
+            )
     assert compared > 3000

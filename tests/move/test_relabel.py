@@ -59,16 +59,29 @@ def test_racks_that_are_alike_swap_as_a_whole() -> None:
 
 
 def test_nodes_that_differ_in_anything_keep_their_roles() -> None:
-    for key, value in (("cpu", 300), ("bandwidth_mbps", 10), ("slots", 3), ("type", "fast"), ("taken", {"cpu": 1})):
+    for key, value in (
+        ("cpu", 300),
+        ("bandwidth_mbps", 10),
+        ("slots", 3),
+        ("type", "fast"),
+        ("taken", {"cpu": 1}),
+    ):
         nodes = {
             "a": {"cpu": 200, "slots": 4, "bandwidth_mbps": 100},
             "b": {"cpu": 200, "slots": 4, "bandwidth_mbps": 100, key: value},
         }
-        problem = problem_of({"topology": {"components": {"s": {"spout": True, "state_mb": 5}}}, "cluster": {"nodes": nodes}})
+        problem = problem_of(
+            {
+                "topology": {"components": {"s": {"spout": True, "state_mb": 5}}},
+                "cluster": {"nodes": nodes},
+            }
+        )
         old, new = (Assignment(np.array([n]), np.array([0])) for n in (0, 1))
         assert relabel(problem, old, new).plan.node.tolist() == [1], key
     pinned = {"s": {"spout": True, "state_mb": 5, "nodes": ["b"]}}
-    problem = problem_of({"topology": {"components": pinned}, "cluster": {"nodes": {"a": {}, "b": {}}}})
+    problem = problem_of(
+        {"topology": {"components": pinned}, "cluster": {"nodes": {"a": {}, "b": {}}}}
+    )
     assert relabel(problem, old, new).plan.node.tolist() == [1]
 
 
@@ -88,7 +101,9 @@ def test_it_never_moves_more_and_changes_no_figure() -> None:
             saved += after < before
             expected = figures(problem, new)
             for name, value in figures(problem, found.plan).items():
-                assert value == (pytest.approx(expected[name]) if isinstance(value, float) else expected[name]), (seed, name)
+                assert value == (
+                    pytest.approx(expected[name]) if isinstance(value, float) else expected[name]
+                ), (seed, name)
     assert saved > 50
 
 
@@ -104,9 +119,15 @@ def test_tasks_nobody_could_tell_apart_swap_too() -> None:
 
 
 def test_worker_processes_keep_their_slots() -> None:
-    components = {"s": {"spout": True, "tasks": 2, "rate": 9}, "b": {"tasks": 2, "inputs": {"s": "shuffle"}}}
+    components = {
+        "s": {"spout": True, "tasks": 2, "rate": 9},
+        "b": {"tasks": 2, "inputs": {"s": "shuffle"}},
+    }
     problem = problem_of(
-        {"topology": {"components": components}, "cluster": {"nodes": {"a": {"slots": 3, "taken": {"slots": [1]}}}}}
+        {
+            "topology": {"components": components},
+            "cluster": {"nodes": {"a": {"slots": 3, "taken": {"slots": [1]}}}},
+        }
     )
     old = Assignment(np.zeros(4, dtype=np.int64), np.array([0, 0, 2, 2]))
     new = Assignment(np.zeros(4, dtype=np.int64), np.array([2, 2, 0, 0]))

@@ -80,7 +80,9 @@ def test_large_tasks_are_refused_only_with_proof_and_the_room_that_would_do_does
         assert refusal.slack, "more room would do"
         capacity = problem.capacity.copy()
         for more in refusal.slack:
-            capacity[problem.nodes.index(more.node), problem.resources.index(more.resource)] += more.amount
+            capacity[problem.nodes.index(more.node), problem.resources.index(more.resource)] += (
+                more.amount
+            )
             assert f"{more.amount:g} more {more.resource} on {more.node}" in str(refusal.fix)
         assert refused(replace(problem, capacity=capacity), old, new) is None
     assert refusals > 3
@@ -120,12 +122,20 @@ def test_two_that_cannot_swap_are_named_with_the_room_that_would_do() -> None:
 
 def test_a_new_plan_that_is_overloaded_itself_is_refused_at_once() -> None:
     problem = two_that_swap(60)
-    with pytest.raises(Infeasible, match=r"the new plan itself breaks a rule: .* does not fit on a .*proven"):
+    with pytest.raises(
+        Infeasible, match=r"the new plan itself breaks a rule: .* does not fit on a .*proven"
+    ):
         safe_order(problem, plan(0, 1), plan(0, 0))
 
 
 def test_an_overloaded_node_may_be_left_but_takes_nobody() -> None:
-    problem = graph({t: {"cpu": 60} for t in "xyz"}, [["x", "y", 1]], a={"cpu": 100}, b={"cpu": 100}, c={"cpu": 100})
+    problem = graph(
+        {t: {"cpu": 60} for t in "xyz"},
+        [["x", "y", 1]],
+        a={"cpu": 100},
+        b={"cpu": 100},
+        c={"cpu": 100},
+    )
     order = safe_order(problem, plan(0, 0, 1), plan(0, 2, 1))
     assert [(m.task, m.target) for m in order.moves] == [("y", "c")]
 
@@ -204,7 +214,9 @@ def reachable_best(problem: Problem, old: Assignment, new: Assignment, hops: int
                         seen.add(there.tobytes())
                         following.append(there)
                         if ((there == old.node) | (there == new.node)).all():
-                            best = min(best, traffic(problem, Assignment(there, old.worker)).inter_node)
+                            best = min(
+                                best, traffic(problem, Assignment(there, old.worker)).inter_node
+                            )
         level = following
     return best
 
@@ -212,7 +224,9 @@ def reachable_best(problem: Problem, old: Assignment, new: Assignment, hops: int
 def test_three_moves_gain_nearly_what_the_best_three_do() -> None:
     parts: list[float] = []
     for seed in range(16):
-        problem, old, _ = random_pair(seed, nodes=(3, 3), per_node=(4, 4), load=0.7 if seed % 2 else 0.85)
+        problem, old, _ = random_pair(
+            seed, nodes=(3, 3), per_node=(4, 4), load=0.7 if seed % 2 else 0.85
+        )
         new = relabel(problem, old, place(problem, "headrace", steps=2000).assignment or old).plan
         before = traffic(problem, old).inter_node
         best = before - reachable_best(problem, old, new, 3)
@@ -242,7 +256,8 @@ def test_tasks_of_a_node_that_is_gone_start_first_and_without_state() -> None:
 
 
 def test_lost_tasks_start_elsewhere_where_their_place_is_still_taken() -> None:
-    # y ran on the lost node and is to take x's place on a; x can leave only to b. c has room for a while.
+    # y ran on the lost node and is to take x's place on a; x can leave only to b. c has room for a
+    # while.
     tasks = {"x": {"cpu": 60, "state_mb": 10}, "y": {"cpu": 60, "state_mb": 10}}
     problem = graph(tasks, [["x", "y", 5]], a={"cpu": 60}, b={"cpu": 60}, c={"cpu": 60})
     order = safe_order(problem, plan(0, UNPLACED), plan(1, 0))
@@ -251,7 +266,8 @@ def test_lost_tasks_start_elsewhere_where_their_place_is_still_taken() -> None:
 
 
 def test_lost_tasks_start_last_where_their_presence_would_leave_no_room() -> None:
-    # w and z swap between a and b, which hold two tasks each: possible only while x and y do not run.
+    # w and z swap between a and b, which hold two tasks each: possible only while x and y do not
+    # run.
     tasks = {t: {"cpu": 40, "state_mb": 10} for t in "wxyz"}
     problem = graph(tasks, [["w", "x", 5]], a={"cpu": 100}, b={"cpu": 100})
     order = safe_order(problem, plan(0, UNPLACED, UNPLACED, 1), plan(1, 1, 0, 0))
@@ -267,12 +283,21 @@ def test_topologies_with_heaps_pins_and_separations_are_ordered_safely() -> None
         random = Random(seed)
         problem = problem_of(document(random, most_tasks=16, most_nodes=6))
         plans: list[Assignment] = []
-        for by, options in (("headrace", {}), ("storm-ras", {}), ("storm-even", {}), ("a3-storm", {})):
+        for by, options in (
+            ("headrace", {}),
+            ("storm-ras", {}),
+            ("storm-even", {}),
+            ("a3-storm", {}),
+        ):
             try:
                 planned = place(problem, by, options=options, steps=300)
             except HeadraceError:
                 continue
-            if planned.assignment is not None and planned.report is not None and planned.report.feasible:
+            if (
+                planned.assignment is not None
+                and planned.report is not None
+                and planned.report.feasible
+            ):
                 plans.append(planned.assignment)
         for old, new in pairwise(plans):
             try:
@@ -300,8 +325,8 @@ def test_topologies_that_want_each_other_s_slot_use_a_spare_one() -> None:
 
 
 def test_bandwidth_is_not_exceeded_on_the_way() -> None:
-    # x and y exchange 8 Mbit/s and move together; each node's link carries 10. While one of them is away, 8 of 10 are used: allowed.
-    # With a link of 5 it is not, and there is no other way.
+    # x and y exchange 8 Mbit/s and move together; each node's link carries 10. While one of them is
+    # away, 8 of 10 are used: allowed. With a link of 5 it is not, and there is no other way.
     tasks = {"x": {"cpu": 1}, "y": {"cpu": 1}}
     for link, works in ((10, True), (5, False)):
         nodes = {n: {"bandwidth_mbps": link} for n in "ab"}

@@ -33,15 +33,25 @@ def node(**given: Any) -> dict[str, Any]:
     return {**row, **given}
 
 
-def word_count(minutes: int, *, start: datetime = NOON, ahead: Mapping[str, timedelta] = {}) -> dict[str, list[dict[str, Any]]]:
+def word_count(
+    minutes: int, *, start: datetime = NOON, ahead: Mapping[str, timedelta] = {}
+) -> dict[str, list[dict[str, Any]]]:
     """A spout of one task, two tasks of `split` and three of `count`, sampled every ten seconds.
 
-    In minute m the spout emits 100 + 10 m tuples/s; split makes 7 of each; of these count.1 gets a half, the others a quarter.
-    A tuple costs split 0.5 ms (and 2 points at rest) on i7; count 0.1 ms.
+    In minute m the spout emits 100 + 10 m tuples/s; split makes 7 of each; of these count.1 gets a
+    half, the others a quarter. A tuple costs split 0.5 ms (and 2 points at rest) on i7; count 0.1
+    ms.
     """
     tasks: list[dict[str, Any]] = []
     edges: list[dict[str, Any]] = []
-    where = {"say.1": "n1", "split.1": "n1", "split.2": "n2", "count.1": "n2", "count.2": "n3", "count.3": "n3"}
+    where = {
+        "say.1": "n1",
+        "split.1": "n1",
+        "split.2": "n2",
+        "count.1": "n2",
+        "count.2": "n3",
+        "count.3": "n3",
+    }
     shares = {"count.1": 0.5, "count.2": 0.25, "count.3": 0.25}
 
     for step in range(6 * minutes):
@@ -51,11 +61,21 @@ def word_count(minutes: int, *, start: datetime = NOON, ahead: Mapping[str, time
             node = where[task_]
             at = start + timedelta(seconds=10 * step) + ahead.get(node, timedelta(0))
             row = task(event_time=at, task=task_, component=task_[:-2], node=node)
-            tasks.append({**row, "tuples_in": round(taken), "tuples_out": round(given), "cpu_ms": cpu_ms})
+            tasks.append(
+                {**row, "tuples_in": round(taken), "tuples_out": round(given), "cpu_ms": cpu_ms}
+            )
 
         def sent(a: str, b: str, tuples: float, step: int = step) -> None:
             at = start + timedelta(seconds=10 * step) + ahead.get(where[a], timedelta(0))
-            edges.append(edge(event_time=at, from_task=a, to_task=b, tuples=round(tuples), bytes=round(tuples) * 48))
+            edges.append(
+                edge(
+                    event_time=at,
+                    from_task=a,
+                    to_task=b,
+                    tuples=round(tuples),
+                    bytes=round(tuples) * 48,
+                )
+            )
 
         sample("say.1", 0, said, 20.0)
         for n in (1, 2):
@@ -68,13 +88,25 @@ def word_count(minutes: int, *, start: datetime = NOON, ahead: Mapping[str, time
     return {"tasks": tasks, "edges": edges}
 
 
-def noisy_load(windows: int, *, cpu_ms: float, cpu_fixed: float, window_s: int, seed: int) -> list[dict[str, Any]]:
+def noisy_load(
+    windows: int, *, cpu_ms: float, cpu_fixed: float, window_s: int, seed: int
+) -> list[dict[str, Any]]:
     """One sample per window of a task at changing rates, with 10 % noise on its CPU, and one window in a hundred ten times as dear."""
     random = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
     for i in range(windows):
         rate = random.uniform(1, 1000)
-        points = (rate * cpu_ms / 10 + cpu_fixed) * random.normal(1, 0.1) * (10 if random.random() < 0.01 else 1)
+        points = (
+            (rate * cpu_ms / 10 + cpu_fixed)
+            * random.normal(1, 0.1)
+            * (10 if random.random() < 0.01 else 1)
+        )
         used_ms = max(points, 0.0) * 10 * window_s
-        rows.append(task(event_time=NOON + timedelta(seconds=i * window_s), tuples_in=round(rate * window_s), cpu_ms=used_ms))
+        rows.append(
+            task(
+                event_time=NOON + timedelta(seconds=i * window_s),
+                tuples_in=round(rate * window_s),
+                cpu_ms=used_ms,
+            )
+        )
     return rows

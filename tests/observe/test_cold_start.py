@@ -13,10 +13,17 @@ def fit(component: str, machine: str, cpu_ms: float, *, spout: bool = False) -> 
     return Fit("words", component, machine, cpu_ms, 1.0, 0.99, 100, None, spout)
 
 
-KNOWN = [fit("split", "i7", 0.5), fit("split", "i5", 1.0), fit("count", "i7", 0.2), fit("say", "i7", 0.01, spout=True)]
+KNOWN = [
+    fit("split", "i7", 0.5),
+    fit("split", "i5", 1.0),
+    fit("count", "i7", 0.2),
+    fit("say", "i7", 0.01, spout=True),
+]
 
 
-def estimated(name: str, machine: str, *, spout: bool = False, ghz: dict[str, float] | None = None) -> tuple[float, str]:
+def estimated(
+    name: str, machine: str, *, spout: bool = False, ghz: dict[str, float] | None = None
+) -> tuple[float, str]:
     found = estimates([Wanted(name, spout)], [machine], {}, KNOWN, ghz or {})[name][machine]
     assert found["estimated"]
     return found["cpu_ms"], found["flag"]
@@ -40,7 +47,9 @@ def test_a_name_alike_comes_before_all_of_the_same_role() -> None:
 
 
 def test_what_was_measured_is_not_estimated() -> None:
-    assert estimates([Wanted("split", False)], ["i7", "i5"], {"split": {"i7": {}}}, KNOWN, {}).keys() == {"split"}
+    assert estimates(
+        [Wanted("split", False)], ["i7", "i5"], {"split": {"i7": {}}}, KNOWN, {}
+    ).keys() == {"split"}
     assert estimates([Wanted("split", False)], ["i7", "i5"], {"split": {"*": {}}}, KNOWN, {}) == {}
     with pytest.raises(InvalidInput, match="nothing to estimate from"):
         estimates([Wanted("split", False)], ["i7"], {}, [], {})

@@ -30,7 +30,10 @@ def telemetry(tmp_path: Path) -> Path:
     rows = word_count(12)
     ahead = [task(node="n9", arrival=NOON - timedelta(hours=1))] * 3
     with Writer(tmp_path / "telemetry", name="a") as writer:
-        writer.write("tasks", [*rows["tasks"], *rows["tasks"][:5], task(arrival=NOON + timedelta(hours=1)), *ahead])
+        writer.write(
+            "tasks",
+            [*rows["tasks"], *rows["tasks"][:5], task(arrival=NOON + timedelta(hours=1)), *ahead],
+        )
         writer.write("edges", rows["edges"])
         writer.write("nodes", [node(node=f"n{n}") for n in (1, 2, 3)])
     return tmp_path / "telemetry"
@@ -60,16 +63,25 @@ def test_what_was_measured_is_planned_with(run: Run, telemetry: Path, tmp_path: 
     result = run("observe", telemetry, "--out", measured, "--json")
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)["report"]
-    assert report["rows"]["tasks"] == {"events": 12 * 36 + 5, "late": 1, "quarantine": 3, "duplicates": 5}
+    assert report["rows"]["tasks"] == {
+        "events": 12 * 36 + 5,
+        "late": 1,
+        "quarantine": 3,
+        "duplicates": 5,
+    }
     assert report["heaviest_pairs"][0][:3] == ["split.1", "count.1", 350]
-    clock = "quarantine: 3 rows of tasks from node n9: event_time is after arrival: a clock is ahead"
+    clock = (
+        "quarantine: 3 rows of tasks from node n9: event_time is after arrival: a clock is ahead"
+    )
     assert report["notes"] == ["late: 1 rows of tasks", clock]
     planned = json.loads(run("place", app, measured, "--json").stdout)
     assert planned["report"]["total_traffic"] == pytest.approx(1600)
     assert any("history: say.rate" in note for note in planned["report"]["notes"])
 
 
-def test_a_store_remembers_and_estimates_what_was_never_measured(run: Run, telemetry: Path, tmp_path: Path) -> None:
+def test_a_store_remembers_and_estimates_what_was_never_measured(
+    run: Run, telemetry: Path, tmp_path: Path
+) -> None:
     store = tmp_path / "store"
     result = run("observe", telemetry, "--store", store)
     assert result.exit_code == 0, result.output
@@ -112,7 +124,9 @@ def test_no_java_is_said_as_such(telemetry: Path, monkeypatch: pytest.MonkeyPatc
     assert json.loads(result.stdout)["error"]["resource"] == "java"
 
 
-def test_rows_of_which_none_can_be_used_are_named_with_their_reasons(run: Run, tmp_path: Path) -> None:
+def test_rows_of_which_none_can_be_used_are_named_with_their_reasons(
+    run: Run, tmp_path: Path
+) -> None:
     with Writer(tmp_path) as writer:
         writer.write("tasks", [task(cpu_ms=-1.0)] * 2)
     result = run("observe", tmp_path)

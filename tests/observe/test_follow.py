@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def wait_until(holds: Callable[[], bool], process: subprocess.Popen[bytes], *, seconds: float = 300) -> None:
+def wait_until(
+    holds: Callable[[], bool], process: subprocess.Popen[bytes], *, seconds: float = 300
+) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert process.poll() is None, f"ended by itself with status {process.returncode}"
@@ -29,7 +31,9 @@ def wait_until(holds: Callable[[], bool], process: subprocess.Popen[bytes], *, s
         time.sleep(0.1)
 
 
-def test_files_that_appear_while_it_follows_are_kept_once_and_ctrl_c_ends_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_that_appear_while_it_follows_are_kept_once_and_ctrl_c_ends_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folder, store, measured = tmp_path / "telemetry", tmp_path / "store", tmp_path / "measured.yaml"
     said, complaints = tmp_path / "said", tmp_path / "complaints"
     rows = word_count(6)["tasks"]
@@ -54,16 +58,23 @@ def test_files_that_appear_while_it_follows_are_kept_once_and_ctrl_c_ends_it(spa
         process = subprocess.Popen(command, stdout=stdout, stderr=stderr, start_new_session=True)
         try:
             wait_until(lambda: "tasks: 100 events" in said.read_text(), process)
-            with Writer(folder, name="b", format="jsonl") as writer:  # the first JSON lines of this folder, some sent before
+            with Writer(
+                folder, name="b", format="jsonl"
+            ) as writer:  # the first JSON lines of this folder, some sent before
                 writer.write("tasks", [*first[:7], *second, task(cpu_ms=-1.0)])
-            wait_until(lambda: f"tasks: {len(rows)} events, 1 quarantine" in said.read_text(), process)
+            wait_until(
+                lambda: f"tasks: {len(rows)} events, 1 quarantine" in said.read_text(), process
+            )
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all of the group
             assert process.wait(60) == 0
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-    assert complaints.read_text().splitlines()[-1] == f"stopped; what is not in {store} yet is read next time"
+    assert (
+        complaints.read_text().splitlines()[-1]
+        == f"stopped; what is not in {store} yet is read next time"
+    )
     assert "Traceback" not in complaints.read_text()
     assert said.read_text().count("tasks: ") == 2  # nothing new says nothing new
     kept = {(row["task"], row["event_time"]) for row in events(spark, store, "tasks").collect()}

@@ -20,14 +20,28 @@ flags\t\t: fpu sse2 avx avx2
 
 def test_two_sockets_of_two_cores_with_two_threads_each() -> None:
     threads = [(s, c) for s in range(2) for c in range(2) for _ in range(2)]
-    text = "\n".join(PROCESSOR.format(number=i, socket=s, core=c) for i, (s, c) in enumerate(threads))
+    text = "\n".join(
+        PROCESSOR.format(number=i, socket=s, core=c) for i, (s, c) in enumerate(threads)
+    )
     facts = cpu_facts(text)
-    assert (facts["sockets"], facts["cores"], facts["ghz"], facts["flops_per_cycle"]) == (2, 2, 2.0, 16.0)
+    assert (facts["sockets"], facts["cores"], facts["ghz"], facts["flops_per_cycle"]) == (
+        2,
+        2,
+        2.0,
+        16.0,
+    )
 
 
 def test_a_processor_that_says_little() -> None:
-    facts = cpu_facts("processor\t: 0\nBogoMIPS\t: 50.0\nFeatures\t: fp asimd\n\nprocessor\t: 1\nFeatures\t: fp asimd\n")
-    assert (facts["sockets"], facts["cores"], facts["ghz"], facts["flops_per_cycle"]) == (1, 2, None, 8.0)
+    facts = cpu_facts(
+        "processor\t: 0\nBogoMIPS\t: 50.0\nFeatures\t: fp asimd\n\nprocessor\t: 1\nFeatures\t: fp asimd\n"
+    )
+    assert (facts["sockets"], facts["cores"], facts["ghz"], facts["flops_per_cycle"]) == (
+        1,
+        2,
+        None,
+        8.0,
+    )
 
 
 def test_memory_and_the_fastest_interface(tmp_path: Path) -> None:

@@ -25,7 +25,9 @@ HOUR = timedelta(hours=1)
 
 def rows(spark: SparkSession, kind: str, *given: dict[str, Any]) -> DataFrame:
     columns = columns_of(kind).add("version", "integer").add("raw", "string")
-    return spark.createDataFrame([tuple(row.get(name) for name in columns.names) for row in given], columns)
+    return spark.createDataFrame(
+        [tuple(row.get(name) for name in columns.names) for row in given], columns
+    )
 
 
 def test_every_row_is_used_or_late_or_quarantined_with_its_reason(spark: SparkSession) -> None:
@@ -46,20 +48,35 @@ def test_every_row_is_used_or_late_or_quarantined_with_its_reason(spark: SparkSe
         "no queue length is fine": task(queue_length=None),
     }
     # The memory tells the rows apart.
-    all_rows = rows(spark, "tasks", *({**row, "memory_mb": float(i)} for i, row in enumerate(given.values())))
+    all_rows = rows(
+        spark, "tasks", *({**row, "memory_mb": float(i)} for i, row in enumerate(given.values()))
+    )
     judged = events(all_rows, "tasks").unionByName(others(all_rows, "tasks")).collect()
     found = {list(given)[int(row["memory_mb"])]: (row["table"], row["reason"]) for row in judged}
     assert len(judged) == len(given)
-    used = {"good": "events", "late": "late", "just in time": "events", "no queue length is fine": "events"}
-    assert found == {name: (used[name], None) if name in used else ("quarantine", name) for name in given}
+    used = {
+        "good": "events",
+        "late": "late",
+        "just in time": "events",
+        "no queue length is fine": "events",
+    }
+    assert found == {
+        name: (used[name], None) if name in used else ("quarantine", name) for name in given
+    }
 
 
 def test_edges_and_nodes_are_judged_too(spark: SparkSession) -> None:
     edges = rows(spark, "edges", edge(), edge(to_task="count.0"), edge(tuples=-1), edge(bytes=None))
     assert events(edges, "edges").count() == 2
-    assert [row["reason"] for row in others(edges, "edges").collect()] == ["to_task is not component.N", "tuples is negative"]
+    assert [row["reason"] for row in others(edges, "edges").collect()] == [
+        "to_task is not component.N",
+        "tuples is negative",
+    ]
     nodes = rows(spark, "nodes", node(), node(node=None), node(ghz=-1.0))
-    assert [row["reason"] for row in others(nodes, "nodes").collect()] == ["no node", "ghz is negative"]
+    assert [row["reason"] for row in others(nodes, "nodes").collect()] == [
+        "no node",
+        "ghz is negative",
+    ]
 
 
 def test_a_window_adds_up_each_sample_once(spark: SparkSession) -> None:
@@ -68,8 +85,14 @@ def test_a_window_adds_up_each_sample_once(spark: SparkSession) -> None:
     other = task(event_time=NOON, task="split.2", tuples_in=5)
     windows = task_windows(rows(spark, "tasks", *once, *sent_again, other)).collect()
     noon = int(NOON.timestamp())
-    found = {(row["task"], row["start_s"] - noon): (row["tuples_in"], row["samples"]) for row in windows}
-    assert found == {("split.1", 0): (10 + 20 + 69, 3), ("split.1", 60): (70, 1), ("split.2", 0): (5, 1)}
+    found = {
+        (row["task"], row["start_s"] - noon): (row["tuples_in"], row["samples"]) for row in windows
+    }
+    assert found == {
+        ("split.1", 0): (10 + 20 + 69, 3),
+        ("split.1", 60): (70, 1),
+        ("split.2", 0): (5, 1),
+    }
     assert {row["component"] for row in windows} == {"split"}
 
 
@@ -79,11 +102,16 @@ def test_samples_close_together_are_not_taken_for_one(spark: SparkSession) -> No
     assert (row["tuples"], row["samples"], row["source"], row["target"]) == (5, 5, "split", "count")
 
 
-def test_json_lines_and_parquet_read_alike_and_bad_lines_are_kept(spark: SparkSession, tmp_path: Path) -> None:
+def test_json_lines_and_parquet_read_alike_and_bad_lines_are_kept(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     for format in ("parquet", "jsonl"):
         with Writer(tmp_path, format=format, name="a") as writer:
             writer.write("tasks", [task()])
-    lines = [json.dumps({"version": 1, **task(tuples_in="many", event_time=None, arrival=None)}), '{"version": 1, "task"']
+    lines = [
+        json.dumps({"version": 1, **task(tuples_in="many", event_time=None, arrival=None)}),
+        '{"version": 1, "task"',
+    ]
     (tmp_path / "tasks" / "b.jsonl").write_text("\n".join(lines) + "\n")
     found = at_rest(spark, "tasks", check(tmp_path)["tasks"])
     good, bad = events(found, "tasks").collect(), others(found, "tasks").collect()
@@ -96,17 +124,27 @@ def test_json_lines_and_parquet_read_alike_and_bad_lines_are_kept(spark: SparkSe
 def test_what_is_not_telemetry_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no such folder"):
         check(tmp_path / "absent")
-    with pytest.raises(InvalidInput, match="is not a telemetry folder; it needs at least one of the folders tasks, edges, nodes"):
+    with pytest.raises(
+        InvalidInput,
+        match="is not a telemetry folder; it needs at least one of the folders tasks, edges, nodes",
+    ):
         check(tmp_path)
     (tmp_path / "tasks").mkdir()
     with pytest.raises(InvalidInput, match="holds no telemetry yet"):
         check(tmp_path)
     later = TASKS.with_metadata({VERSION_KEY: b"2"}).empty_table()
     pq.write_table(later, tmp_path / "tasks" / "a.parquet")
-    with pytest.raises(InvalidInput, match=r"a\.parquet: is telemetry of version 2; this headrace reads version 1"):
+    with pytest.raises(
+        InvalidInput, match=r"a\.parquet: is telemetry of version 2; this headrace reads version 1"
+    ):
         check(tmp_path)
-    pq.write_table(TASKS.empty_table().drop_columns(["task"]).replace_schema_metadata(None), tmp_path / "tasks" / "a.parquet")
-    with pytest.raises(InvalidInput, match="is not telemetry of kind `tasks`; it has no column `task`"):
+    pq.write_table(
+        TASKS.empty_table().drop_columns(["task"]).replace_schema_metadata(None),
+        tmp_path / "tasks" / "a.parquet",
+    )
+    with pytest.raises(
+        InvalidInput, match="is not telemetry of kind `tasks`; it has no column `task`"
+    ):
         check(tmp_path)
     (tmp_path / "tasks" / "a.parquet").write_text("no")
     with pytest.raises(InvalidInput, match="is not a Parquet file"):

@@ -74,8 +74,12 @@ def write_logs(folder: str) -> None:
                         sql_adaptive_enabled="false", sql_autoBroadcastJoinThreshold="-1")  # fmt: skip
     key = F.when(F.col("id") % 20 < 19, F.lit(7)).otherwise(F.col("id") % 1000)
     heavy = spark.range(0, 400000, 1, 4).select(key.alias("key"))
-    light = spark.range(0, 1000, 1, 2).select(F.col("id").alias("key"), (F.col("id") * 2).alias("value"))
-    slow = F.sha2(F.sha2(F.concat_ws("-", "key", "value", F.rand(1)), 512), 512)  # so that records cost something
+    light = spark.range(0, 1000, 1, 2).select(
+        F.col("id").alias("key"), (F.col("id") * 2).alias("value")
+    )
+    slow = F.sha2(
+        F.sha2(F.concat_ws("-", "key", "value", F.rand(1)), 512), 512
+    )  # so that records cost something
     heavy.join(light, "key").select(slow.alias("hash")).agg(F.max("hash")).collect()  # hot keys
     spark.stop()
 
@@ -89,7 +93,12 @@ def write_logs(folder: str) -> None:
     running.stop()
     spark.stop()
 
-    spark = application("doomed", eventLog_compress="true", eventLog_compression_codec="zstd", eventLog_rolling_enabled="true")
+    spark = application(
+        "doomed",
+        eventLog_compress="true",
+        eventLog_compression_codec="zstd",
+        eventLog_rolling_enabled="true",
+    )
     spark.range(0, 40000, 1, 4).groupBy((F.col("id") % 100).alias("key")).count().collect()
 
     def never_ends(rows: Any) -> Any:
@@ -98,7 +107,12 @@ def write_logs(folder: str) -> None:
 
     from threading import Thread
 
-    Thread(target=lambda: spark.sparkContext.parallelize(range(4), 4).mapPartitions(never_ends).count(), daemon=True).start()
+    Thread(
+        target=lambda: (
+            spark.sparkContext.parallelize(range(4), 4).mapPartitions(never_ends).count()
+        ),
+        daemon=True,
+    ).start()
     while not spark.sparkContext.statusTracker().getActiveStageIds():
         time.sleep(0.1)
     time.sleep(0.5)  # its first tasks start
@@ -107,10 +121,17 @@ def write_logs(folder: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def writing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+def writing(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
     """The program that writes the logs, running while the tests' own session starts."""
     folder = tmp_path_factory.mktemp("spark-logs")
-    program = subprocess.Popen([sys.executable, __file__, str(folder)], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    program = subprocess.Popen(
+        [sys.executable, __file__, str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     yield folder, program
     if program.poll() is None:
         os.killpg(program.pid, signal.SIGKILL)
@@ -134,7 +155,9 @@ def logs(writing: tuple[Path, subprocess.Popen[str]], spark: SparkSession) -> di
 @pytest.fixture(scope="session")
 def imported(spark: SparkSession, logs: dict[str, Path]) -> dict[str, Imported]:
     """Those that several tests look at, each read once."""
-    return {name: spark_log(spark, str(logs[name])) for name in ("shuffle-job", "skewed-join", "clicks")}
+    return {
+        name: spark_log(spark, str(logs[name])) for name in ("shuffle-job", "skewed-join", "clicks")
+    }
 
 
 def run(*arguments: str, exit_code: int = 0) -> str:
@@ -151,7 +174,11 @@ def problem_of(result: Imported, folder: Path) -> Problem:
 
 
 def messages(result: Imported, kind: str) -> list[str]:
-    return [f"{finding.where}: {finding.message}" for finding in result.diagnosis if finding.kind == kind]
+    return [
+        f"{finding.where}: {finding.message}"
+        for finding in result.diagnosis
+        if finding.kind == kind
+    ]
 
 
 def test_stages_become_components_with_the_figures_of_the_log(
@@ -173,12 +200,19 @@ def test_stages_become_components_with_the_figures_of_the_log(
         if event["Event"] == "SparkListenerTaskEnd":
             metrics = event["Task Metrics"]
             kind = 0 if event["Task Type"] == "ShuffleMapTask" else 1
-            cpu_ms[kind] += (metrics["Executor CPU Time"] + metrics["Executor Deserialize CPU Time"]) / 1e6
-            records[kind] += metrics["Input Metrics"]["Records Read"] + metrics["Shuffle Read Metrics"]["Total Records Read"]
+            cpu_ms[kind] += (
+                metrics["Executor CPU Time"] + metrics["Executor Deserialize CPU Time"]
+            ) / 1e6
+            records[kind] += (
+                metrics["Input Metrics"]["Records Read"]
+                + metrics["Shuffle Read Metrics"]["Total Records Read"]
+            )
     assert records == {0: 80000, 1: 800}
     seconds = result.application.seconds
     assert first[1]["rate"] == pytest.approx(80000 / seconds, rel=1e-4)
-    assert document["profile"][first[0]]["*"]["cpu_ms"] == pytest.approx(cpu_ms[0] / 80000, rel=1e-4)
+    assert document["profile"][first[0]]["*"]["cpu_ms"] == pytest.approx(
+        cpu_ms[0] / 80000, rel=1e-4
+    )
     assert document["profile"][second[0]]["*"]["cpu_ms"] == pytest.approx(cpu_ms[1] / 800, rel=1e-4)
     (stream,) = document["streams"]
     assert stream["tuples_per_s"] == pytest.approx(800 / seconds, rel=1e-4)
@@ -193,14 +227,21 @@ def test_stages_become_components_with_the_figures_of_the_log(
 
 
 def test_a_loop_is_folded(imported: dict[str, Imported]):
-    assert [len(m.component.stages) for m in imported["shuffle-job"].application.components] == [2, 2]
+    assert [len(m.component.stages) for m in imported["shuffle-job"].application.components] == [
+        2,
+        2,
+    ]
 
 
 def test_a_skewed_join_is_told(imported: dict[str, Imported], tmp_path: Path):
     result = imported["skewed-join"]
     components = result.document["topology"]["components"]
     (join,) = (name for name, c in components.items() if len(c.get("inputs", ())) == 2)
-    line = next(i for i, text in enumerate(Path(__file__).read_text().splitlines(), 1) if text.endswith(f"# {HOT}"))
+    line = next(
+        i
+        for i, text in enumerate(Path(__file__).read_text().splitlines(), 1)
+        if text.endswith(f"# {HOT}")
+    )
     assert join.startswith(f"collect-test_spark_log-{line}-")
     shares = next(s["shares"] for s in result.document["streams"] if s["to"] == join)
     assert max(shares) > 0.9
@@ -236,12 +277,20 @@ def test_an_application_that_died_is_read_as_far_as_it_came(logs: dict[str, Path
     assert report["feasible"]
 
 
-def test_a_truncated_plain_log_loses_one_line(spark: SparkSession, logs: dict[str, Path], tmp_path: Path):
+def test_a_truncated_plain_log_loses_one_line(
+    spark: SparkSession, logs: dict[str, Path], tmp_path: Path
+):
     text = logs["shuffle-job"].read_bytes()
-    ends = [i for i, line in enumerate(text.splitlines(keepends=True)) if b'"SparkListenerTaskEnd"' in line[:40]]
+    ends = [
+        i
+        for i, line in enumerate(text.splitlines(keepends=True))
+        if b'"SparkListenerTaskEnd"' in line[:40]
+    ]
     lines = text.splitlines(keepends=True)
     cut = tmp_path / "local-1"
-    cut.write_bytes(b"".join(lines[: ends[6]]) + lines[ends[6]][:300])  # in the middle of the seventh task's end
+    cut.write_bytes(
+        b"".join(lines[: ends[6]]) + lines[ends[6]][:300]
+    )  # in the middle of the seventh task's end
     result = spark_log(spark, str(cut))
     assert "1 line is cut off; passed over" in result.notes
     assert any("did not end" in note for note in result.notes)
@@ -260,30 +309,41 @@ def test_a_truncated_packed_log_is_used_up_to_the_break(
     assert 0 < result.application.components[0].work.records_in < whole.work.records_in
 
 
-def test_events_nobody_knows_are_passed_over_and_told(spark: SparkSession, logs: dict[str, Path], tmp_path: Path):
+def test_events_nobody_knows_are_passed_over_and_told(
+    spark: SparkSession, logs: dict[str, Path], tmp_path: Path
+):
     odd = tmp_path / "local-3.inprogress"
     odd.write_text(
         logs["shuffle-job"].read_text()
         + '{"Event":"com.acme.Lunch","at":12}\nnot json at all\n{"Event":"SparkListenerTaskEnd"}\n'
     )
     result = spark_log(spark, str(odd))
-    assert "1 events of a kind this version does not know, `com.acme.Lunch`; passed over" in result.notes
+    assert (
+        "1 events of a kind this version does not know, `com.acme.Lunch`; passed over"
+        in result.notes
+    )
     assert result.application.components[0].work.succeeded == 8
 
 
 def test_a_folder_of_many_is_listed_and_one_is_chosen(spark: SparkSession, logs: dict[str, Path]):
     folder = str(logs["clicks"].parent)
-    (doomed,) = (line for line in run("import", "spark-log", folder).splitlines() if "  doomed  " in line)
+    (doomed,) = (
+        line for line in run("import", "spark-log", folder).splitlines() if "  doomed  " in line
+    )
     assert doomed.endswith("in progress)")
     chosen = find_logs(spark, str(logs["clicks"]))[0].app
     answer = json.loads(run("import", "spark-log", folder, "--app", chosen, "--json"))
     assert answer["application"]["name"] == "clicks"
     assert {"stage"} <= {finding["kind"] for finding in answer["diagnosis"]}
-    refused = json.loads(run("import", "spark-log", folder, "--app", f"{chosen}9", "--json", exit_code=1))
+    refused = json.loads(
+        run("import", "spark-log", folder, "--app", f"{chosen}9", "--json", exit_code=1)
+    )
     assert f"did you mean `{chosen}`?" in refused["error"]["message"]
 
 
-def test_compacted_and_missing_parts_of_a_rolling_log(spark: SparkSession, logs: dict[str, Path], tmp_path: Path):
+def test_compacted_and_missing_parts_of_a_rolling_log(
+    spark: SparkSession, logs: dict[str, Path], tmp_path: Path
+):
     folder = tmp_path / "eventlog_v2_app-7"
     folder.mkdir()
     for name in (
@@ -296,7 +356,11 @@ def test_compacted_and_missing_parts_of_a_rolling_log(spark: SparkSession, logs:
     ):
         shutil.copy(logs["shuffle-job"], folder / name)
     (log,) = find_logs(spark, str(folder))
-    assert [file.rpartition("/")[2] for file in log.files] == ["events_2_app-7.compact", "events_3_app-7", "events_5_app-7"]
+    assert [file.rpartition("/")[2] for file in log.files] == [
+        "events_2_app-7.compact",
+        "events_3_app-7",
+        "events_5_app-7",
+    ]
     assert any("part 4 of 1 to 5 is missing" in note for note in log.notes)
     assert any("compacted" in note for note in log.notes)
 
@@ -327,7 +391,11 @@ def stage(number: int, *parents: int, rdd: int | None = None, **given: Any) -> S
 
 
 def test_a_skipped_stage_is_the_one_that_ran_before():
-    stages = [stage(0, job=0), stage(1, rdd=0, job=1), stage(2, 1, job=1)]  # 1 was skipped: its output was there
+    stages = [
+        stage(0, job=0),
+        stage(1, rdd=0, job=1),
+        stage(2, 1, job=1),
+    ]  # 1 was skipped: its output was there
     (first, second), notes = fold(stages, {0, 2})
     assert (first.stages, second.stages) == ((0,), (2,))
     assert second.inputs == (first.name,)
@@ -335,7 +403,14 @@ def test_a_skipped_stage_is_the_one_that_ran_before():
 
 
 def test_twins_in_one_run_stay_two_components():
-    stages = [stage(0, job=0), stage(1, job=0), stage(2, 0, 1, job=0), stage(3, job=1), stage(4, job=1), stage(5, 3, 4, job=1)]
+    stages = [
+        stage(0, job=0),
+        stage(1, job=0),
+        stage(2, 0, 1, job=0),
+        stage(3, job=1),
+        stage(4, job=1),
+        stage(5, 3, 4, job=1),
+    ]
     components, _ = fold(stages, set(range(6)))
     assert [c.stages for c in components] == [(0, 3), (1, 4), (2, 5)]
     assert components[2].inputs == ("collect-app-3-1", "collect-app-3-2")
@@ -344,7 +419,9 @@ def test_twins_in_one_run_stay_two_components():
 def test_a_reader_of_a_lost_stage_is_a_source():
     (only,), notes = fold([stage(4, 3)], {4})
     assert only.inputs == ()
-    assert notes == ["stage 3: read from, but the log has no finished task of it; its readers count as sources"]
+    assert notes == [
+        "stage 3: read from, but the log has no finished task of it; its readers count as sources"
+    ]
 
 
 def test_queries_and_lines_give_names():
@@ -352,23 +429,45 @@ def test_queries_and_lines_give_names():
     java = "start at NativeMethodAccessorImpl.java:0"
     stages = [
         stage(0, job=0, name=java, query="a", batch="0", description=described),
-        stage(1, job=1, name=java, query="b", batch="0", description="id = 5\nrunId = 6\nbatch = 0"),
+        stage(
+            1, job=1, name=java, query="b", batch="0", description="id = 5\nrunId = 6\nbatch = 0"
+        ),
         stage(2, job=2, name=java, query="c", batch="0", description="<br/>id = 7<br/>batch = 0"),
         stage(3, job=3, name="save at NativeMethodAccessorImpl.java:0"),
-        stage(4, job=4, name="$anonfun$run$1 at FutureTask.java:264", execution="9", call_site="count at /opt/jobs/my app.py:40"),
+        stage(
+            4,
+            job=4,
+            name="$anonfun$run$1 at FutureTask.java:264",
+            execution="9",
+            call_site="count at /opt/jobs/my app.py:40",
+        ),
     ]
     components, _ = fold(stages, set(range(5)))
-    assert [c.name for c in components] == ["clicks-per-key", "stream1", "stream2", "save", "count-my-app-40"]
+    assert [c.name for c in components] == [
+        "clicks-per-key",
+        "stream1",
+        "stream2",
+        "save",
+        "count-my-app-40",
+    ]
 
 
 def test_time_is_what_a_batch_worked_and_what_a_stream_lasted():
-    runs = [Run(0, 1000, 1, 1, 1, 0, 0), Run(500, 2000, 1, 1, 1, 0, 0), Run(10000, 11000, 1, 1, 1, 0, 0)]
+    runs = [
+        Run(0, 1000, 1, 1, 1, 0, 0),
+        Run(500, 2000, 1, 1, 1, 0, 0),
+        Run(10000, 11000, 1, 1, 1, 0, 0),
+    ]
     assert observed_seconds(runs, streaming=False) == 3.0
     assert observed_seconds(runs, streaming=True) == 11.0
 
 
 def test_the_cluster_is_as_large_as_it_was_at_one_moment():
-    a, b, c = Executor("1", "h", 2, 1024, 0, removed_ms=50), Executor("2", "h", 2, 1024, 10), Executor("3", "h", 2, 1024, 60)
+    a, b, c = (
+        Executor("1", "h", 2, 1024, 0, removed_ms=50),
+        Executor("2", "h", 2, 1024, 10),
+        Executor("3", "h", 2, 1024, 60),
+    )
     assert together([a, b, c]) == (a, b)
 
 
@@ -406,8 +505,13 @@ def test_the_diagnosis_names_the_executor_and_the_numbers():
         ),
         "2": Work(succeeded=2, failed=1, error="ValueError", wasted_ms=500, run_ms=1000),
     }
-    executors = (Executor("1", "a", 2, 1024, 0), Executor("2", "b", 2, 1024, 0, removed_ms=8000, removed_reason="heartbeat"))
-    application = Application("x", "x", "4", True, executors, (measured("s", work, even),), 10.0, ())
+    executors = (
+        Executor("1", "a", 2, 1024, 0),
+        Executor("2", "b", 2, 1024, 0, removed_ms=8000, removed_reason="heartbeat"),
+    )
+    application = Application(
+        "x", "x", "4", True, executors, (measured("s", work, even),), 10.0, ()
+    )
     said = {f"{finding.kind} {finding.where}": finding for finding in diagnose(application)}
     assert set(said) == {
         "stage s", "waiting s", "remote application", "remote s", "spill s", "failed s", "gc executor-1", "lost executor-2", "idle executor-2",
@@ -417,7 +521,9 @@ def test_the_diagnosis_names_the_executor_and_the_numbers():
     assert said["waiting s"].numbers["share"] == 0.6
     assert said["overloaded executor-1"].numbers["busy"] == 0.95
     assert said["idle executor-2"].numbers["busy"] == 1500 / 16000
-    assert said["failed s"].message == "1 of 5 task attempts failed (ValueError), 0.5 s of work lost"
+    assert (
+        said["failed s"].message == "1 of 5 task attempts failed (ValueError), 0.5 s of work lost"
+    )
     assert "heartbeat" in said["lost executor-2"].message
 
 
@@ -427,7 +533,10 @@ def test_an_even_stage_is_not_called_skewed():
 
     def kinds(run: Run) -> set[str]:
         return {
-            finding.kind for finding in diagnose(Application("x", "x", "4", True, executors, (measured("s", on, run),), 10.0, ()))
+            finding.kind
+            for finding in diagnose(
+                Application("x", "x", "4", True, executors, (measured("s", on, run),), 10.0, ())
+            )
         }
 
     even = Run(0, 10_000, 4, 1000, 900, 25, 100)

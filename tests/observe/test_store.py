@@ -21,7 +21,15 @@ from headrace.model.telemetry import Writer
 from headrace.observe import follow
 from headrace.observe.follow import alone, keep_batch, take_in, take_in_stream
 from headrace.observe.source import columns_of
-from headrace.observe.store import check_store, compact, events, events_between, rows_of, segment_folder, segments
+from headrace.observe.store import (
+    check_store,
+    compact,
+    events,
+    events_between,
+    rows_of,
+    segment_folder,
+    segments,
+)
 from tests.observe.samples import NOON, edge
 
 if TYPE_CHECKING:
@@ -30,7 +38,9 @@ if TYPE_CHECKING:
 
 def batch(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
     columns = columns_of("edges").add("version", "integer").add("raw", "string")
-    return spark.createDataFrame([tuple(row.get(name) for name in columns.names) for row in rows], columns)
+    return spark.createDataFrame(
+        [tuple(row.get(name) for name in columns.names) for row in rows], columns
+    )
 
 
 def numbered(n: int, **given: Any) -> dict[str, Any]:
@@ -42,14 +52,23 @@ def kept(spark: SparkSession, store: Path, table: str = "events") -> list[int]:
     return sorted(row["tuples"] for row in rows.collect())
 
 
-def test_a_sample_is_kept_once_within_a_batch_and_across_batches(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sample_is_kept_once_within_a_batch_and_across_batches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     keep_batch(batch(spark, numbered(1), numbered(2), numbered(2)), 0, "edges", tmp_path)
     late = numbered(3, arrival=NOON + timedelta(hours=1))
     keep_batch(batch(spark, numbered(2), numbered(4), late, numbered(-5)), 1, "edges", tmp_path)
     assert kept(spark, tmp_path) == [1, 2, 4]
     assert kept(spark, tmp_path, "late") == [3]
     assert kept(spark, tmp_path, "quarantine") == [-5]
-    folder = tmp_path / "edges" / "segment=0000000001" / "table=events" / "day=2026-03-01" / "topology=words"
+    folder = (
+        tmp_path
+        / "edges"
+        / "segment=0000000001"
+        / "table=events"
+        / "day=2026-03-01"
+        / "topology=words"
+    )
     assert list(folder.glob("*.parquet"))
     assert events(spark, tmp_path, "edges").columns == columns_of("edges").names
 
@@ -62,7 +81,9 @@ def test_samples_of_one_second_and_sent_any_number_of_times_are_told_apart(
     close = [edge(event_time=NOON + timedelta(milliseconds=10 * n), tuples=n) for n in range(5)]
     apart = [numbered(n) for n in range(63, 70)]  # on both sides of a group of seconds
     again = [close[0], *[close[1]] * 2, *[apart[0]] * 2, *[apart[6]] * 3]
-    wrong = [{**row, "tuples": -1} for row in (close[2], close[2], apart[1])]  # the same keys, but no events
+    wrong = [
+        {**row, "tuples": -1} for row in (close[2], close[2], apart[1])
+    ]  # the same keys, but no events
     keep_batch(batch(spark, *close, *apart, *again, *wrong), 0, "edges", tmp_path)
     assert kept(spark, tmp_path) == [*range(5), *range(63, 70)]
     assert kept(spark, tmp_path, "quarantine") == [-1, -1, -1]
@@ -71,7 +92,9 @@ def test_samples_of_one_second_and_sent_any_number_of_times_are_told_apart(
     assert kept(spark, tmp_path, "quarantine") == [-1] * 6
 
 
-def test_files_of_another_time_are_not_read_for_duplicates(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_of_another_time_are_not_read_for_duplicates(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     for number, at in enumerate((1, 100, 200)):
         keep_batch(batch(spark, numbered(at), numbered(at + 9)), number, "edges", tmp_path)
     found = segments(tmp_path, "edges")
@@ -81,7 +104,9 @@ def test_files_of_another_time_are_not_read_for_duplicates(spark: SparkSession, 
     assert all("segment=0000000001" in file for file in read.inputFiles())
 
 
-def test_a_batch_that_was_cut_off_does_not_count_and_runs_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_that_was_cut_off_does_not_count_and_runs_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     keep_batch(batch(spark, numbered(1)), 0, "edges", tmp_path)
     keep_batch(batch(spark, numbered(2)), 1, "edges", tmp_path)
     (segment_folder(tmp_path, "edges", 1, 1) / "_SUCCESS").unlink()
@@ -91,7 +116,9 @@ def test_a_batch_that_was_cut_off_does_not_count_and_runs_again(spark: SparkSess
         assert kept(spark, tmp_path) == [1, 2]
 
 
-def test_compacting_changes_nothing_wherever_it_is_cut_off(spark: SparkSession, tmp_path: Path) -> None:
+def test_compacting_changes_nothing_wherever_it_is_cut_off(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     store = tmp_path / "store"
     for n in range(3):
         keep_batch(batch(spark, numbered(n)), n, "edges", store)
@@ -100,7 +127,8 @@ def test_compacting_changes_nothing_wherever_it_is_cut_off(spark: SparkSession, 
     compact(spark, store, "edges", before=3, from_segments=3)
     assert [s.folder.name for s in segments(store, "edges")] == ["segment=0000000000-0000000002"]
     assert kept(spark, store) == [0, 1, 2]
-    # Cut off after the wide segment was whole and before the narrow ones were gone: both are there, the wide one counts.
+    # Cut off after the wide segment was whole and before the narrow ones were gone: both are there,
+    # the wide one counts.
     shutil.copytree(before / "edges", store / "edges", dirs_exist_ok=True)
     assert kept(spark, store) == [0, 1, 2]
     # Cut off before it was whole: the narrow ones count, and what was begun is cleared away.
@@ -111,7 +139,11 @@ def test_compacting_changes_nothing_wherever_it_is_cut_off(spark: SparkSession, 
 
 
 def test_only_one_process_writes_to_a_store(tmp_path: Path) -> None:
-    with alone(tmp_path), pytest.raises(Unsupported, match="another process is writing to this store"), alone(tmp_path):
+    with (
+        alone(tmp_path),
+        pytest.raises(Unsupported, match="another process is writing to this store"),
+        alone(tmp_path),
+    ):
         pass
     with pytest.raises(InvalidInput, match="no such folder; a store is made by headrace observe"):
         check_store(tmp_path / "absent")
@@ -119,13 +151,17 @@ def test_only_one_process_writes_to_a_store(tmp_path: Path) -> None:
         check_store(tmp_path)
 
 
-def test_a_folder_is_taken_in_once_and_what_is_added_later_too(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_is_taken_in_once_and_what_is_added_later_too(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folder, store = tmp_path / "telemetry", tmp_path / "store"
     said: list[tuple[str, int]] = []
     for name, numbers in (("a", [1, 2]), ("b", [2, 3])):
         with Writer(folder, name=name, format="parquet" if name == "a" else "jsonl") as writer:
             writer.write("edges", [numbered(n) for n in numbers])
-        take_in(spark, folder, store, progress=lambda kind, p: said.append((kind, p["numInputRows"])))
+        take_in(
+            spark, folder, store, progress=lambda kind, p: said.append((kind, p["numInputRows"]))
+        )
     take_in(spark, folder, store)
     assert kept(spark, store) == [1, 2, 3]
     assert said == [("edges", 2), ("edges", 1)]
@@ -134,7 +170,9 @@ def test_a_folder_is_taken_in_once_and_what_is_added_later_too(spark: SparkSessi
 def test_any_stream_of_spark_is_taken_in(spark: SparkSession, tmp_path: Path) -> None:
     with Writer(tmp_path / "telemetry", name="a") as writer:
         writer.write("edges", [numbered(n) for n in (1, 2, 2, -3)])
-    rows = spark.readStream.schema(columns_of("edges")).parquet(str(tmp_path / "telemetry" / "edges"))
+    rows = spark.readStream.schema(columns_of("edges")).parquet(
+        str(tmp_path / "telemetry" / "edges")
+    )
     nothing = F.lit(None)
     rows = rows.withColumns({"version": nothing.cast("int"), "raw": nothing.cast("string")})
     take_in_stream(rows, "edges", tmp_path / "store")
@@ -143,18 +181,17 @@ def test_any_stream_of_spark_is_taken_in(spark: SparkSession, tmp_path: Path) ->
 
 
 DRIVER = """
-import sys
-from pathlib import Path
-from headrace.observe import source
-from headrace.observe.follow import take_in
-from headrace.spark import session
-source.BYTES_PER_BATCH = 12_000  # many small batches, so that a kill falls into one
-conf = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "spark.sql.shuffle.partitions": "1"}
+import sys from pathlib import Path from headrace.observe import source from headrace.observe.follow
+import take_in from headrace.spark import session source.BYTES_PER_BATCH = 12_000  # many small
+batches, so that a kill falls into one conf = {"spark.driver.extraJavaOptions":
+"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "spark.sql.shuffle.partitions": "1"}
 take_in(session(master="local[1]", conf=conf), Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
-def test_killed_at_any_moment_nothing_is_lost_or_doubled(spark: SparkSession, tmp_path: Path) -> None:
+def test_killed_at_any_moment_nothing_is_lost_or_doubled(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folder, store = tmp_path / "telemetry", tmp_path / "store"
     expected = {"events": range(1, 2000), "late": range(2000, 2020), "quarantine": range(-20, 0)}
     rows = [numbered(n) for n in (*expected["events"], *expected["quarantine"])]
@@ -164,13 +201,21 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(spark: SparkSession, tm
     with Writer(folder, rows_per_file=200, name="a") as writer:
         writer.write("edges", rows)
     for _ in range(2):
-        driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(folder), str(store)], start_new_session=True)
+        driver = subprocess.Popen(
+            [sys.executable, "-c", DRIVER, str(folder), str(store)], start_new_session=True
+        )
         deadline = time.monotonic() + 120
         done = len(list(store.glob("edges/segment=*/_SUCCESS")))
-        while len(list(store.glob("edges/segment=*"))) <= done + 1 and driver.poll() is None and time.monotonic() < deadline:
+        while (
+            len(list(store.glob("edges/segment=*"))) <= done + 1
+            and driver.poll() is None
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.02)
         os.killpg(driver.pid, signal.SIGKILL)  # the JVM with it
         driver.wait()
     assert 0 < len(kept(spark, store)) < 1999
     take_in(spark, folder, store)
-    assert {table: kept(spark, store, table) for table in expected} == {table: list(n) for table, n in expected.items()}
+    assert {table: kept(spark, store, table) for table in expected} == {
+        table: list(n) for table, n in expected.items()
+    }

@@ -28,7 +28,13 @@ ID = "word-count-3-1700000000"
 def counts(*rows: tuple[str, ...] | tuple[str, Any] | tuple[str, str, Any]) -> list[dict[str, Any]]:
     """`(stream, value)` or `(component, stream, value)`."""
     return [
-        dict(zip(("component_id", "stream_id", "value") if len(row) == 3 else ("stream_id", "value"), row, strict=True))
+        dict(
+            zip(
+                ("component_id", "stream_id", "value") if len(row) == 3 else ("stream_id", "value"),
+                row,
+                strict=True,
+            )
+        )
         for row in rows
     ]
 
@@ -96,8 +102,20 @@ SUPERVISORS: dict[str, Any] = {
          "totalCpu": 400.0, "usedMem": 256.0, "usedCpu": 30.0},
     ],
 }  # fmt: skip
-CLUSTER: dict[str, Any] = {"stormVersion": "2.6.0", "supervisors": 2, "slotsTotal": 8, "slotsUsed": 4, "topologies": 1}
-ALL = {"topology": PAGE, "metrics": METRICS, "visualization": VISUALIZATION, "supervisors": SUPERVISORS, "cluster": CLUSTER}
+CLUSTER: dict[str, Any] = {
+    "stormVersion": "2.6.0",
+    "supervisors": 2,
+    "slotsTotal": 8,
+    "slotsUsed": 4,
+    "topologies": 1,
+}
+ALL = {
+    "topology": PAGE,
+    "metrics": METRICS,
+    "visualization": VISUALIZATION,
+    "supervisors": SUPERVISORS,
+    "cluster": CLUSTER,
+}
 
 
 def saved(folder: Path, parts: dict[str, Any]) -> str:
@@ -160,14 +178,21 @@ def test_capacity_stands_in_where_the_latency_is_rounded_to_nothing(tmp_path: Pa
 def test_what_others_use_is_taken_and_what_the_topology_uses_is_not(tmp_path: Path):
     nodes = storm(saved(tmp_path, ALL))[0]["cluster"]["nodes"]
     assert nodes == {
-        "node-a": {"slots": 4, "cpu": 400.0, "memory_mb": 4096.0, "taken": {"slots": [0, 1], "cpu": 100.0, "memory_mb": 512.0}},
+        "node-a": {
+            "slots": 4,
+            "cpu": 400.0,
+            "memory_mb": 4096.0,
+            "taken": {"slots": [0, 1], "cpu": 100.0, "memory_mb": 512.0},
+        },
         "node-b": {"slots": 4, "cpu": 400.0, "memory_mb": 4096.0},
     }
 
 
 def test_without_the_resource_aware_scheduler_only_slots_are_known(tmp_path: Path):
     parts = copy.deepcopy(ALL)
-    parts["topology"]["schedulerDisplayResource"] = parts["supervisors"]["schedulerDisplayResource"] = False
+    parts["topology"]["schedulerDisplayResource"] = parts["supervisors"][
+        "schedulerDisplayResource"
+    ] = False
     parts["supervisors"]["supervisors"][1]["host"] = "node-a"
     document, notes = storm(saved(tmp_path, parts))
     assert document["cluster"]["nodes"] == {
@@ -183,7 +208,9 @@ def test_notes_say_what_is_full_fails_and_falls_behind(tmp_path: Path):
     assert "count is at 91% of its capacity: it needs more executors, or a faster node" in notes
     assert "count failed 7 tuples" in notes
     assert "count worked off 71% of what split sent on `default`: it falls behind" in notes
-    assert not any("split" in note and "falls behind" in note and note.startswith("split") for note in notes)
+    assert not any(
+        "split" in note and "falls behind" in note and note.startswith("split") for note in notes
+    )
 
 
 def test_a_young_topology_is_counted_over_its_own_life(tmp_path: Path):
@@ -209,7 +236,11 @@ def test_the_document_can_be_checked_and_placed(tmp_path: Path):
     assert result.exit_code == 0, result.output
     problem = build(read([out]))
     assert problem.task_count == 8
-    assert dict(zip(problem.components, problem.rate, strict=True)) == {"sentence": 101.0, "split": 100.0, "count": 703.0}
+    assert dict(zip(problem.components, problem.rate, strict=True)) == {
+        "sentence": 101.0,
+        "split": 100.0,
+        "count": 703.0,
+    }
     placed = CliRunner().invoke(main, ["place", str(out), "--by", "storm-even", "--json"])
     assert placed.exit_code == 0, placed.output
 
@@ -224,7 +255,11 @@ def served(answers: dict[str, Any]) -> Generator[str]:
             body = answers.get(path)
             self.send_response(200 if body is not None else 500)
             self.end_headers()
-            self.wfile.write(body if isinstance(body, bytes) else json.dumps(body or {"error": "Internal Server Error"}).encode())
+            self.wfile.write(
+                body
+                if isinstance(body, bytes)
+                else json.dumps(body or {"error": "Internal Server Error"}).encode()
+            )
 
         def log_message(self, format: str, *args: Any) -> None:
             pass
@@ -262,7 +297,10 @@ def test_a_running_ui_is_asked(tmp_path: Path):
 
 def test_a_topology_that_does_not_run_is_named_with_the_nearest():
     with served(ui("other-1-1", ID)) as url:
-        with pytest.raises(InvalidInput, match=r"no topology `word-cuont` runs there \(did you mean `word-count`\?\)"):
+        with pytest.raises(
+            InvalidInput,
+            match=r"no topology `word-cuont` runs there \(did you mean `word-count`\?\)",
+        ):
             storm(url, "word-cuont")
         with pytest.raises(InvalidInput, match=f"2 topologies run there: other-1-1, {ID}"):
             storm(url)
@@ -271,9 +309,15 @@ def test_a_topology_that_does_not_run_is_named_with_the_nearest():
 
 
 def test_what_is_not_storm_is_said():
-    with served({"/topology/summary": b"<html>hello</html>"}) as url, pytest.raises(InvalidInput, match="is not JSON"):
+    with (
+        served({"/topology/summary": b"<html>hello</html>"}) as url,
+        pytest.raises(InvalidInput, match="is not JSON"),
+    ):
         storm(url)
-    with served({"/topology/summary": {"hello": 1}}) as url, pytest.raises(InvalidInput, match="not as Storm's UI does"):
+    with (
+        served({"/topology/summary": {"hello": 1}}) as url,
+        pytest.raises(InvalidInput, match="not as Storm's UI does"),
+    ):
         storm(url)
     with served({}) as url, pytest.raises(InvalidInput, match="answers 500"):
         storm(url)

@@ -38,7 +38,8 @@ MATURITIES = {
     "exact",  # gives the optimum, or says that it does not
 }
 
-# Word of a Guards line -> the rules it stands for. What stands before "is never" or "are never" is guarded.
+# Word of a Guards line -> the rules it stands for. What stands before "is never" or "are never" is
+# guarded.
 GUARDED_WORDS = {
     "slots": {"no such slot", "slot taken", "slot shared"},
     "CPU": {"overload cpu"},
@@ -56,9 +57,15 @@ every_scheduler = pytest.mark.parametrize("name", SCHEDULERS)
 def guarded(entry: Entry) -> set[str]:
     """The words of GUARDED_WORDS that an entry's Guards line promises."""
     promise, never, _ = (
-        re.split(r"\b((?:is|are) never)\b", entry.guards, maxsplit=1) if " never" in entry.guards else ("", "", "")
+        re.split(r"\b((?:is|are) never)\b", entry.guards, maxsplit=1)
+        if " never" in entry.guards
+        else ("", "", "")
     )
-    return {word for word in GUARDED_WORDS if never and re.search(rf"\b{word}\b", promise, re.IGNORECASE)}
+    return {
+        word
+        for word in GUARDED_WORDS
+        if never and re.search(rf"\b{word}\b", promise, re.IGNORECASE)
+    }
 
 
 def rule(violation: Violation) -> str:
@@ -131,7 +138,9 @@ def test_the_file_introduces_the_scheduler(name: str) -> None:
     assert entry.source
     assert entry.maturity in MATURITIES
     assert entry.differs
-    assert "slots" in guarded(entry), f"the Guards line does not say that slots `are never` overcommitted: {entry.guards}"
+    assert "slots" in guarded(entry), (
+        f"the Guards line does not say that slots `are never` overcommitted: {entry.guards}"
+    )
 
 
 def test_guards_lines_are_read_as_they_are_meant() -> None:
@@ -167,16 +176,23 @@ def test_what_the_file_says_it_guards_is_never_broken(name: str, seed: int) -> N
     problem, plan = outcome(name, seed)
     if isinstance(plan, Assignment):
         promised = {kind for word in guarded(SCHEDULERS[name]) for kind in GUARDED_WORDS[word]}
-        assert [v.message for v in judge(problem, plan, bounded=False).violations if rule(v) in promised] == []
+        assert [
+            v.message for v in judge(problem, plan, bounded=False).violations if rule(v) in promised
+        ] == []
 
 
 @every_scheduler
 @pytest.mark.parametrize("seed", SEEDS[::3])
-def test_the_same_seed_gives_the_same_plan_and_leaves_the_problem_alone(name: str, seed: int) -> None:
+def test_the_same_seed_gives_the_same_plan_and_leaves_the_problem_alone(
+    name: str, seed: int
+) -> None:
     problem = problem_of(content_of(seed))
     before = [array.copy() for array in arrays(problem)]
     again = run(name, problem)
-    assert all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(before, arrays(problem), strict=True))
+    assert all(
+        np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+        for a, b in zip(before, arrays(problem), strict=True)
+    )
     assert same(again, outcome(name, seed)[1])
 
 
@@ -211,7 +227,12 @@ def algorithm_plan(name: str, problem: Problem) -> Assignment:
     return plan
 
 
-ROOM: Content = {"nodes": {"n1": {"cpu": 800, "memory_mb": 8192, "slots": 4}, "n2": {"cpu": 800, "memory_mb": 8192, "slots": 4}}}
+ROOM: Content = {
+    "nodes": {
+        "n1": {"cpu": 800, "memory_mb": 8192, "slots": 4},
+        "n2": {"cpu": 800, "memory_mb": 8192, "slots": 4},
+    }
+}
 EDGE_CASES: dict[str, Content] = {
     "one task": {"topology": {"components": {"a": {"spout": True, "rate": 5, "cpu": 10}}}, "cluster": ROOM},
     "one bare task": {"tasks": {"a": {"cpu": 10}}, "cluster": ROOM},
@@ -253,7 +274,12 @@ def test_the_smallest_problems_work(name: str, case: str) -> None:
 LOOP: Content = {
     "components": {
         "a": {"spout": True, "rate": 10, "cpu": 10},
-        "b": {"tasks": 2, "inputs": {"a": "shuffle", "c": "shuffle"}, "selectivity": 0.5, "cpu": 10},
+        "b": {
+            "tasks": 2,
+            "inputs": {"a": "shuffle", "c": "shuffle"},
+            "selectivity": 0.5,
+            "cpu": 10,
+        },
         "c": {"tasks": 2, "inputs": {"b": "shuffle"}, "selectivity": 0.5, "cpu": 10},
         "d": {"inputs": {"c": "shuffle", "d": "shuffle"}, "selectivity": 0.1, "cpu": 10},
     }
@@ -287,17 +313,30 @@ def small_content(seed: int) -> Content:
         content = document(random, most_tasks=6, most_nodes=3)
         content.pop("options", None)
         for spec in content.get("topology", {}).get("components", {}).values():
-            for entry in (entry for streams in spec.get("inputs", {}).values() for entry in streams):
-                entry["grouping"] = "shuffle" if entry["grouping"] == "local-or-shuffle" else entry["grouping"]
+            for entry in (
+                entry for streams in spec.get("inputs", {}).values() for entry in streams
+            ):
+                entry["grouping"] = (
+                    "shuffle" if entry["grouping"] == "local-or-shuffle" else entry["grouping"]
+                )
         problem = problem_of(content)
-        if "topologies" not in content and has_to_be_split(problem) and plan_count(problem) <= MOST_PLANS:
+        if (
+            "topologies" not in content
+            and has_to_be_split(problem)
+            and plan_count(problem) <= MOST_PLANS
+        ):
             return content
 
 
 def has_to_be_split(problem: Problem) -> bool:
     """Whether there is traffic, no node could take all tasks, and all nodes together perhaps could."""
-    demand = np.array([problem.task_demand(int(machine)).sum(axis=0) for machine in problem.node_type])
-    alone, together = (demand > problem.free).any(axis=1).all(), (demand.min(axis=0) <= problem.free.sum(axis=0)).all()
+    demand = np.array(
+        [problem.task_demand(int(machine)).sum(axis=0) for machine in problem.node_type]
+    )
+    alone, together = (
+        (demand > problem.free).any(axis=1).all(),
+        (demand.min(axis=0) <= problem.free.sum(axis=0)).all(),
+    )
     return problem.pair_count > 0 and bool(alone and together)
 
 
@@ -318,7 +357,9 @@ def best_traffic(seed: int) -> float | None:
     return None if isinstance(plan, Infeasible) else math.nan
 
 
-if_optimal = pytest.mark.skipif("optimal" not in SCHEDULERS, reason="there is no `optimal` to compare with yet")
+if_optimal = pytest.mark.skipif(
+    "optimal" not in SCHEDULERS, reason="there is no `optimal` to compare with yet"
+)
 
 
 @if_optimal
@@ -339,7 +380,11 @@ def test_no_feasible_plan_is_better_than_optimal(name: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", SMALL_SEEDS)
 def test_optimal_is_the_best_of_all_plans_tried_one_by_one(seed: int) -> None:
     problem = problem_of(small_content(seed))
-    slots = [(n, int(s)) for n in range(len(problem.nodes)) for s in np.flatnonzero(~problem.slot_taken[n])]
+    slots = [
+        (n, int(s))
+        for n in range(len(problem.nodes))
+        for s in np.flatnonzero(~problem.slot_taken[n])
+    ]
     best: float | None = None
     for choice in itertools.product(slots, repeat=problem.task_count):
         node, worker = np.array(choice, dtype=np.int64).T
@@ -347,7 +392,9 @@ def test_optimal_is_the_best_of_all_plans_tried_one_by_one(seed: int) -> None:
         workers = Workers.of(plan)
         sent = traffic(problem, plan, workers)
         broken = violations(problem, plan, workers, sent, use(problem, plan, workers, sent))
-        if all(violation.resource.startswith("bandwidth") for violation in broken):  # which optimal does not guard
+        if all(
+            violation.resource.startswith("bandwidth") for violation in broken
+        ):  # which optimal does not guard
             best = sent.inter_node if best is None else min(best, sent.inter_node)
     found = best_traffic(seed)
     if best is not None:

@@ -1,20 +1,23 @@
 """Worked examples: every tests/golden/<scheduler>.yaml is a list of examples that a person can redo by hand.
 
-    - example: the heaviest pair shares a slot       # a sentence: what the example shows
-      source: Muhammad, fig. 3.4                     # where the expectation comes from, or "by hand"
-      files: [examples/muhammad/a3-example.yaml]     # files of the repository, and / or
-      input: {cluster: {..}}                         # sections of a headrace/1 document; they replace those of the files
-      by: a3-storm                                   # default: the golden file's name
-      options: {alpha: 0.2}                          # and objective, seed, steps as on the command line
-      expect:                                        # at least one of these; what is absent is not checked
-        nodes: {n1: [b, e], n2: [a]}                 # all tasks of every node in use; task names may be ranges, split.{1..8}
-        workers: {n1: {0: [b, e]}, n2: {0: [a]}}     # the same with slots
-        groups: [[b, e], [a]]                        # who shares a worker, wherever it stands
-        node_groups: [[b, e, a]]                     # who shares a node, whichever it is
-        report: {inter_node_traffic: 6, bound.proven: true}    # figures of the report, dots lead into it
-        error: free slots                            # part of the refusal's message; then nothing else is expected
+    - example: the heaviest pair shares a slot       # a sentence: what the example shows source:
+      Muhammad, fig. 3.4                     # where the expectation comes from, or "by hand" files:
+      [examples/muhammad/a3-example.yaml]     # files of the repository, and / or input: {cluster:
+      {..}}                         # sections of a headrace/1 document; they replace those of the
+      files by: a3-storm                                   # default: the golden file's name
+      options: {alpha: 0.2}                          # and objective, seed, steps as on the command
+      line expect:                                        # at least one of these; what is absent is
+      not checked
+        nodes: {n1: [b, e], n2: [a]}                 # all tasks of every node in use; task names
+        may be ranges, split.{1..8} workers: {n1: {0: [b, e]}, n2: {0: [a]}}     # the same with
+        slots groups: [[b, e], [a]]                        # who shares a worker, wherever it stands
+        node_groups: [[b, e, a]]                     # who shares a node, whichever it is report:
+        {inter_node_traffic: 6, bound.proven: true}    # figures of the report, dots lead into it
+        error: free slots                            # part of the refusal's message; then nothing
+        else is expected
 
-The derivation stands in comments beside the expectation. It comes from the paper or from pencil and paper, never from our own output.
+The derivation stands in comments beside the expectation. It comes from the paper or from pencil and
+paper, never from our own output.
 """
 
 from __future__ import annotations
@@ -81,7 +84,9 @@ def raw_examples() -> Iterable[Any]:
     for path in sorted(GOLDEN.glob("*.yaml")):
         try:
             content = parse(path.name, path.read_text(encoding="utf-8"))
-            examples = cast("list[Any]", content) if isinstance(content, list) and content else [content]
+            examples = (
+                cast("list[Any]", content) if isinstance(content, list) and content else [content]
+            )
         except InvalidInput as error:
             examples: list[Any] = [error]
         for number, raw in enumerate(examples, start=1):
@@ -118,32 +123,53 @@ def check(example: Example, file: str) -> None:
     expect, by = example.expect, example.by or file
     try:
         problem = example.problem()
-        planned = place(problem, by, options=example.options, objective=example.objective, seed=example.seed, steps=example.steps)
+        planned = place(
+            problem,
+            by,
+            options=example.options,
+            objective=example.objective,
+            seed=example.seed,
+            steps=example.steps,
+        )
     except HeadraceError as error:
         if expect.error is None:
             raise
         if expect.error not in error.message:
-            raise AssertionError(f"a refusal with `{expect.error}` was expected, and it says: {error.message}") from error
+            raise AssertionError(
+                f"a refusal with `{expect.error}` was expected, and it says: {error.message}"
+            ) from error
         return
-    assert expect.error is None, f"a refusal with `{expect.error}` was expected, and there is a plan"
+    assert expect.error is None, (
+        f"a refusal with `{expect.error}` was expected, and there is a plan"
+    )
     assert planned.assignment is not None
     assert planned.report is not None
     workers = tasks_by_worker(problem, planned.assignment)
     if expect.workers is not None:
-        wanted = {node: {slot: names(tasks) for slot, tasks in slots.items()} for node, slots in expect.workers.items()}
+        wanted = {
+            node: {slot: names(tasks) for slot, tasks in slots.items()}
+            for node, slots in expect.workers.items()
+        }
         assert workers == wanted
-    nodes = {node: sorted(task for tasks in slots.values() for task in tasks) for node, slots in workers.items()}
+    nodes = {
+        node: sorted(task for tasks in slots.values() for task in tasks)
+        for node, slots in workers.items()
+    }
     if expect.nodes is not None:
         assert nodes == {node: names(tasks) for node, tasks in expect.nodes.items()}
     if expect.groups is not None:
-        assert sorted(tasks for slots in workers.values() for tasks in slots.values()) == sorted(map(names, expect.groups))
+        assert sorted(tasks for slots in workers.values() for tasks in slots.values()) == sorted(
+            map(names, expect.groups)
+        )
     if expect.node_groups is not None:
         assert sorted(nodes.values()) == sorted(map(names, expect.node_groups))
     report = planned.report.to_json()
     found = {figure: look_up(report, figure) for figure in expect.report or {}}
     for figure, value in (expect.report or {}).items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        assert found[figure] == (pytest.approx(value, rel=1e-6, abs=1e-9) if number else value), f"{figure} of {found}"
+        assert found[figure] == (pytest.approx(value, rel=1e-6, abs=1e-9) if number else value), (
+            f"{figure} of {found}"
+        )
 
 
 def names(tasks: Iterable[str]) -> list[str]:
@@ -156,8 +182,13 @@ def tasks_by_worker(problem: Problem, assignment: Assignment) -> dict[str, dict[
     for task in range(problem.task_count):
         node, slot = int(assignment.node[task]), int(assignment.worker[task])
         if node >= 0:
-            found.setdefault(problem.nodes[node], {}).setdefault(slot, []).append(problem.task_name(task))
-    return {node: {slot: sorted(tasks) for slot, tasks in slots.items()} for node, slots in found.items()}
+            found.setdefault(problem.nodes[node], {}).setdefault(slot, []).append(
+                problem.task_name(task)
+            )
+    return {
+        node: {slot: sorted(tasks) for slot, tasks in slots.items()}
+        for node, slots in found.items()
+    }
 
 
 def look_up(report: object, figure: str) -> object:
@@ -180,9 +211,19 @@ ONE_TASK: dict[str, Any] = {
 
 
 def test_a_right_expectation_passes() -> None:
-    expect = {"nodes": {"n1": ["a"]}, "workers": {"n1": {0: ["a"]}}, "groups": [["a"]], "node_groups": [["a"]]}
+    expect = {
+        "nodes": {"n1": ["a"]},
+        "workers": {"n1": {0: ["a"]}},
+        "groups": [["a"]],
+        "node_groups": [["a"]],
+    }
     check(
-        example_of({**ONE_TASK, "expect": {**expect, "report": {"nodes_used": 1, "bound.of": "inter_node_traffic"}}}),
+        example_of(
+            {
+                **ONE_TASK,
+                "expect": {**expect, "report": {"nodes_used": 1, "bound.of": "inter_node_traffic"}},
+            }
+        ),
         "storm-even",
     )
 
@@ -208,7 +249,13 @@ def test_a_wrong_expectation_fails(expect: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"expect": {"node": {"n1": ["a"]}}}, {"expects": {}}, {"expect": {"report": {}}}, {"source": ""}]
+    "change",
+    [
+        {"expect": {"node": {"n1": ["a"]}}},
+        {"expects": {}},
+        {"expect": {"report": {}}},
+        {"source": ""},
+    ],
 )
 def test_a_misspelt_or_empty_key_is_an_error(change: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
@@ -218,7 +265,10 @@ def test_a_misspelt_or_empty_key_is_an_error(change: dict[str, Any]) -> None:
 def test_an_expected_refusal_is_compared_by_its_message() -> None:
     full: dict[str, Any] = {
         **ONE_TASK,
-        "input": {"tasks": {"a": {}}, "cluster": {"nodes": {"n1": {"slots": 1, "taken": {"slots": [0]}}}}},
+        "input": {
+            "tasks": {"a": {}},
+            "cluster": {"nodes": {"n1": {"slots": 1, "taken": {"slots": [0]}}}},
+        },
     }
     check(example_of({**full, "expect": {"error": "free slot"}}), "storm-even")
     with pytest.raises(AssertionError):

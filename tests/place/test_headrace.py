@@ -32,7 +32,12 @@ def small_problems(count: int) -> Iterator[Problem]:
             topology.pop("worker_max_heap_mb", None)
         problem = problem_of(content)
         local = any(s.grouping == "local-or-shuffle" for s in problem.streams)
-        if not local and len(problem.topologies) == 1 and 2 <= problem.task_count <= 6 and len(problem.nodes) > 1:
+        if (
+            not local
+            and len(problem.topologies) == 1
+            and 2 <= problem.task_count <= 6
+            and len(problem.nodes) > 1
+        ):
             found += 1
             yield problem
 
@@ -43,7 +48,9 @@ def tried_out(count: int) -> list[tuple[Problem, list[Report]]]:
 
 
 def every_feasible_report(problem: Problem) -> list[Report]:
-    first = [int(np.flatnonzero(~taken)[0]) if (~taken).any() else 0 for taken in problem.slot_taken]
+    first = [
+        int(np.flatnonzero(~taken)[0]) if (~taken).any() else 0 for taken in problem.slot_taken
+    ]
     reports: list[Report] = []
     for nodes in itertools.product(range(len(problem.nodes)), repeat=problem.task_count):
         plan = Assignment(np.array(nodes), np.array([first[n] for n in nodes]))
@@ -73,7 +80,9 @@ def test_small_problems_are_solved_as_well_as_by_trying_everything(objective: Ob
         except HeadraceError:
             assert not reports, f"problem {number} is refused although a plan exists"
             continue
-        assert report.feasible or not reports, f"problem {number}: {[v.message for v in report.violations]}"
+        assert report.feasible or not reports, (
+            f"problem {number}: {[v.message for v in report.violations]}"
+        )
         if reports:
             tried += 1
             best = min(score(r, objective) for r in reports)
@@ -88,7 +97,10 @@ def test_no_plan_is_faster_than_the_fluid_bound() -> None:
     for problem, reports in tried_out(25):
         classes = classes_of(problem)
         owner, task = classes.component, classes.order[classes.first[:-1]]
-        grows = problem.demand[owner, 0][:, None] + problem.cpu_rate[owner] * problem.share[task][:, None]
+        grows = (
+            problem.demand[owner, 0][:, None]
+            + problem.cpu_rate[owner] * problem.share[task][:, None]
+        )
         bound = fluid_rate(
             classes.instance.count, grows, problem.cpu_fixed[owner], problem.demand[owner][:, 1:], problem.free, problem.node_type,
             classes.instance.allowed,
@@ -126,15 +138,21 @@ def test_a_current_plan_is_left_only_for_a_gain_worth_the_move() -> None:
 def test_tasks_that_need_not_move_stay() -> None:
     fresh = headrace(problem_of(CHAIN))
     problem = problem_of(CHAIN)
-    names = {problem.task_name(t): {"node": problem.nodes[fresh.node[t]], "worker": 0} for t in range(8)}
+    names = {
+        problem.task_name(t): {"node": problem.nodes[fresh.node[t]], "worker": 0} for t in range(8)
+    }
     again = headrace(problem_of({**CHAIN, "plan": {"assignment": names}}))
     assert (again.node == fresh.node).all()
 
 
 def test_a_worker_never_holds_more_than_its_heap() -> None:
-    components = {name: {**spec, "memory_mb": 100} for name, spec in CHAIN["topology"]["components"].items()}
+    components = {
+        name: {**spec, "memory_mb": 100} for name, spec in CHAIN["topology"]["components"].items()
+    }
     topology = {**CHAIN["topology"], "worker_max_heap_mb": 300, "components": components}
-    problem = problem_of({"topology": topology, "cluster": {"nodes": {"n1": {"cpu": 800, "slots": 3}}}})
+    problem = problem_of(
+        {"topology": topology, "cluster": {"nodes": {"n1": {"cpu": 800, "slots": 3}}}}
+    )
     plan = headrace(problem)
     assert np.bincount(plan.worker).max() <= 3
     assert judge(problem, plan, bounded=False).feasible
@@ -153,11 +171,21 @@ def test_an_impossible_topology_does_not_stop_the_others() -> None:
         return {
             "name": name,
             "priority": priority,
-            "components": {"s": {"spout": True, "cpu": cpu}, "b": {"inputs": {"s": "shuffle"}, "cpu": 10}},
+            "components": {
+                "s": {"spout": True, "cpu": cpu},
+                "b": {"inputs": {"s": "shuffle"}, "cpu": 10},
+            },
         }
 
-    topologies = [topology("fine", 50, 2), topology("huge", 500, 0), topology("first", 60, 1), topology("late", 90, 3)]
-    problem = problem_of({"topologies": topologies, "cluster": {"nodes": {"n{1..2}": {"cpu": 100, "slots": 4}}}})
+    topologies = [
+        topology("fine", 50, 2),
+        topology("huge", 500, 0),
+        topology("first", 60, 1),
+        topology("late", 90, 3),
+    ]
+    problem = problem_of(
+        {"topologies": topologies, "cluster": {"nodes": {"n{1..2}": {"cpu": 100, "slots": 4}}}}
+    )
     plan = headrace(problem)
     placed = [
         name
@@ -172,7 +200,9 @@ def test_an_impossible_topology_does_not_stop_the_others() -> None:
 
 def test_bandwidth_is_kept_where_it_can_be() -> None:
     # Least traffic keeps a with c, and lets the 720 Mbit/s of b cross between nodes of 100 Mbit/s.
-    content: dict[str, Any] = {"cluster": {"nodes": {"n{1..2}": {"cpu": 100, "bandwidth_mbps": 100}}}}
+    content: dict[str, Any] = {
+        "cluster": {"nodes": {"n{1..2}": {"cpu": 100, "bandwidth_mbps": 100}}}
+    }
     content["topology"] = {
         "name": "t",
         "components": {

@@ -18,7 +18,17 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "muhammad"
 
 
 def problem_on(cluster: dict[str, Any], bound_by: str = "cpu") -> Problem:
-    return build(validated({"format": FORMAT, "topology": {"bound_by": bound_by}, "tasks": {"a": {}}, "cluster": cluster}, {}))
+    return build(
+        validated(
+            {
+                "format": FORMAT,
+                "topology": {"bound_by": bound_by},
+                "tasks": {"a": {}},
+                "cluster": cluster,
+            },
+            {},
+        )
+    )
 
 
 def problem_of(file: str, bound_by: str) -> Problem:
@@ -30,7 +40,9 @@ def order(problem: Problem, power: Floats) -> str:
     return "".join(problem.nodes[n][-1] for n in by_power(problem, power))
 
 
-@pytest.mark.parametrize(("bound_by", "table"), [("cpu", "decbaf"), ("memory", "edcbfa")], ids=["table 3.1", "table 3.2"])
+@pytest.mark.parametrize(
+    ("bound_by", "table"), [("cpu", "decbaf"), ("memory", "edcbfa")], ids=["table 3.1", "table 3.2"]
+)
 def test_computation_power_ranks_the_nodes_as_the_thesis_does(bound_by: str, table: str) -> None:
     problem = problem_of("six-nodes.yaml", bound_by)
     assert order(problem, computation_power(problem, 0.8)) == table
@@ -45,7 +57,8 @@ def test_gflops_are_those_of_table_3_7() -> None:
     assert gflops(problem_of("five-nodes.yaml", "cpu")).round().tolist() == [22, 19, 9, 4, 4]
 
 
-# Scores of nodes a to e as printed. The order of table 3.9 is e a b d c: b and d have 35.8 and 36.0 and are both printed as 36.
+# Scores of nodes a to e as printed. The order of table 3.9 is e a b d c: b and d have 35.8 and 36.0
+# and are both printed as 36.
 @pytest.mark.parametrize(
     ("bound_by", "table", "printed"),
     [
@@ -55,7 +68,9 @@ def test_gflops_are_those_of_table_3_7() -> None:
     ],
     ids=["table 3.8", "table 3.9, its b and d in the order of their exact scores", "table 3.10"],
 )
-def test_node_power_ranks_the_nodes_as_the_thesis_does(bound_by: str, table: str, printed: list[int]) -> None:
+def test_node_power_ranks_the_nodes_as_the_thesis_does(
+    bound_by: str, table: str, printed: list[int]
+) -> None:
     problem = problem_of("five-nodes.yaml", bound_by)
     power = node_power(problem, 0.5, 0.25)
     assert power.round().tolist() == printed
@@ -64,7 +79,9 @@ def test_node_power_ranks_the_nodes_as_the_thesis_does(bound_by: str, table: str
 
 def test_computation_power_is_that_of_table_4_1() -> None:
     problem = problem_of("cluster.yaml", "cpu")
-    assert computation_power(problem, 0.8)[[0, 3, 6]] == pytest.approx([148317, 65384, 40918], abs=1)
+    assert computation_power(problem, 0.8)[[0, 3, 6]] == pytest.approx(
+        [148317, 65384, 40918], abs=1
+    )
 
 
 def test_sockets_multiply_the_power() -> None:
@@ -78,11 +95,19 @@ def test_sockets_multiply_the_power() -> None:
 def test_without_hardware_facts_a_node_has_the_power_of_its_cpu_points() -> None:
     problem = problem_on({"nodes": {"a": {"cpu": 250}, "b": {}}})
     assert gflops(problem).tolist() == [2.5, 1]
-    assert node_power(problem, 0.5, 0.25).tolist() == [1.25, 0.5]  # no memory and no bandwidth stated
+    assert node_power(problem, 0.5, 0.25).tolist() == [
+        1.25,
+        0.5,
+    ]  # no memory and no bandwidth stated
 
 
 def test_equal_nodes_go_by_free_slots_then_by_the_file() -> None:
-    nodes = {"a": {"slots": 2}, "b": {"slots": 4, "taken": {"slots": [0]}}, "c": {"slots": 0}, "d": {"slots": 3}}
+    nodes = {
+        "a": {"slots": 2},
+        "b": {"slots": 4, "taken": {"slots": [0]}},
+        "c": {"slots": 0},
+        "d": {"slots": 3},
+    }
     problem = problem_on({"nodes": nodes})
     assert order(problem, gflops(problem)) == "bda"
 

@@ -40,7 +40,8 @@ def shared(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_two_bolts_share_a_machine() -> None:
-    # s is free, a and b take 1 and 2 points per tuple/s on small machines: 3 of them carry 100, where one task each would take 4.
+    # s is free, a and b take 1 and 2 points per tuple/s on small machines: 3 of them carry 100,
+    # where one task each would take 4.
     content = shared(two_bolts())
     plan = headrace(workload_of(content), rate=100)
     assert plan.cost == 3
@@ -52,7 +53,9 @@ def test_sharing_is_never_worse_than_one_machine_per_task() -> None:
     for name in ("flight", "wrf"):
         workload = Workload(read([CAO / f"{name}.yaml", CAO / "vm-types.yaml"]))
         alone = optimal(workload, budget=1.856)
-        document = workload.inputs.document.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        document = workload.inputs.document.model_dump(
+            mode="json", by_alias=True, exclude_unset=True
+        )
         content = shared(document)
         fast = headrace(workload_of(content), budget=1.856)
         assert fast.cost <= 1.856 * (1 + 1e-9)
@@ -79,7 +82,9 @@ def test_random_topologies_get_machines_that_carry_the_rate(seed: int) -> None:
     within = headrace(workload_of(content), budget=plan.cost, steps=40_000)
     assert within.cost <= plan.cost * (1 + 1e-9)
     assert within.bound is not None
-    assert within.bound >= rate * (1 - 1e-6)  # the first plan shows that the rate can be had for this budget
+    assert within.bound >= rate * (
+        1 - 1e-6
+    )  # the first plan shows that the rate can be had for this budget
     sound(content, within)
 
 
@@ -92,7 +97,9 @@ def test_refusals_name_what_would_work() -> None:
     with pytest.raises(Infeasible) as fast:
         headrace(workload_of(content), rate=1000)
     assert fast.value.available is not None
-    assert headrace(workload_of(content), rate=fast.value.available).rate >= fast.value.available * (1 - 1e-6)
+    assert headrace(
+        workload_of(content), rate=fast.value.available
+    ).rate >= fast.value.available * (1 - 1e-6)
     with pytest.raises(Infeasible, match="the budget is 1"):
         headrace(workload_of(content), rate=100, budget=1)
 
@@ -108,7 +115,10 @@ def test_max_tasks_limits_the_rate_of_endless_machines() -> None:
 def test_the_same_seed_gives_the_same_plan() -> None:
     content = shared(cao_pipeline(6, 9, kinds=4, seed=1))
     budget = cao_budgets(content)[2]
-    one, other = headrace(workload_of(content), budget=budget), headrace(workload_of(content), budget=budget)
+    one, other = (
+        headrace(workload_of(content), budget=budget),
+        headrace(workload_of(content), budget=budget),
+    )
     assert one.machines == other.machines
     assert one.assignment.node.tolist() == other.assignment.node.tolist()
 

@@ -29,15 +29,25 @@ def cao(name: str) -> Workload:
 
 def two_bolts(**catalog: dict[str, Any]) -> dict[str, Any]:
     """s is free; on small machines a takes 10 ms and b 20 ms per tuple, on large ones half of that."""
-    components = {"s": {"spout": True, "rate": 1}, "a": {"inputs": {"s": "shuffle"}}, "b": {"inputs": {"a": "shuffle"}}}
-    small, large = {"price": 1, "cpu": 100, "memory_mb": 1000}, {"price": 3, "cpu": 100, "memory_mb": 4000}
+    components = {
+        "s": {"spout": True, "rate": 1},
+        "a": {"inputs": {"s": "shuffle"}},
+        "b": {"inputs": {"a": "shuffle"}},
+    }
+    small, large = (
+        {"price": 1, "cpu": 100, "memory_mb": 1000},
+        {"price": 3, "cpu": 100, "memory_mb": 4000},
+    )
     return {
         "topology": {"components": components},
         "profile": {
             "a": {"small": {"cpu_ms": 10}, "large": {"cpu_ms": 5}},
             "b": {"small": {"cpu_ms": 20}, "large": {"cpu_ms": 10}},
         },
-        "catalog": {"small": small | catalog.get("small", {}), "large": large | catalog.get("large", {})},
+        "catalog": {
+            "small": small | catalog.get("small", {}),
+            "large": large | catalog.get("large", {}),
+        },
         "machine_per_task": True,
     }
 
@@ -47,7 +57,8 @@ def chosen(plan: Any) -> dict[str, tuple[str, int]]:
 
 
 def test_botm_on_the_flight_data() -> None:
-    # Tables 1 and 2, budget five times vt4, availability of every type kept, closed form (worked out apart from this code).
+    # Tables 1 and 2, budget five times vt4, availability of every type kept, closed form (worked
+    # out apart from this code).
     plan = botm(cao("flight"), budget=BUDGET)
     assert plan.rate == pytest.approx(83.056, abs=0.001)
     assert plan.cost == pytest.approx(1.8084)
@@ -59,26 +70,29 @@ def test_botm_on_the_flight_data() -> None:
 
 
 def test_botm_by_hand() -> None:
-    # All small: a carries 100, b 50. b is the bottleneck: two small (100) for 1 more, or one large (100) for 2 more; the first best stays.
-    # Now a: two small (200) or one large (200), but b stays at 100: no gain, so it ends although money is left.
+    # All small: a carries 100, b 50. b is the bottleneck: two small (100) for 1 more, or one large
+    # (100) for 2 more; the first best stays. Now a: two small (200) or one large (200), but b stays
+    # at 100: no gain, so it ends although money is left.
     plan = botm(workload_of(two_bolts()), budget=100)
     assert chosen(plan) == {"s": ("small", 1), "a": ("small", 1), "b": ("small", 2)}
     assert (plan.rate, plan.cost, plan.steps) == (pytest.approx(100), 4, 1)
 
 
 def test_vm_greedy_by_hand() -> None:
-    # Budget 8: s takes large (3), leaving 5 for two; a takes large (3), leaving 2: b takes small. Then one more each: 1 is left, and only b's
-    # type costs so little.
+    # Budget 8: s takes large (3), leaving 5 for two; a takes large (3), leaving 2: b takes small.
+    # Then one more each: 1 is left, and only b's type costs so little.
     plan = vm_greedy(workload_of(two_bolts()), budget=8)
     assert chosen(plan) == {"s": ("large", 1), "a": ("large", 1), "b": ("small", 2)}
     assert plan.cost == 8
 
 
 def test_uniform_by_hand() -> None:
-    # s costs nothing, so one task of it will do. Two tasks of a and b each, all five on large machines, cost 15; b carries 200.
+    # s costs nothing, so one task of it will do. Two tasks of a and b each, all five on large
+    # machines, cost 15; b carries 200.
     plan = uniform(workload_of(two_bolts()), budget=17, parallelism=2)
     assert (plan.machines, plan.rate) == ({"large": 5}, pytest.approx(200))
-    # 17 small machines are eight each: b carries 400. One to three each would be possible on large machines, but slower.
+    # 17 small machines are eight each: b carries 400. One to three each would be possible on large
+    # machines, but slower.
     best = uniform(workload_of(two_bolts()), budget=17)
     assert (best.tasks, best.rate) == ({"s": 1, "a": 8, "b": 8}, pytest.approx(400))
 
@@ -89,7 +103,8 @@ def test_uniform_takes_worse_machines_when_the_best_run_out() -> None:
 
 
 def test_the_optimum_by_hand() -> None:
-    # Budget 7, one for s: 6 for a and b. Small machines carry 100 of a and 50 of b each, large ones cost more per tuple: a 2, b 4.
+    # Budget 7, one for s: 6 for a and b. Small machines carry 100 of a and 50 of b each, large ones
+    # cost more per tuple: a 2, b 4.
     plan = optimal(workload_of(two_bolts()), budget=7)
     assert chosen(plan) == {"s": ("small", 1), "a": ("small", 2), "b": ("small", 4)}
     assert plan.rate == plan.bound == pytest.approx(200)
@@ -100,8 +115,12 @@ def test_the_optimum_by_hand() -> None:
 
 def test_scarce_machines_may_be_mixed() -> None:
     scarce = two_bolts(small={"available": 5}, large={"available": 2})
-    single, mixed = optimal(workload_of(scarce), budget=100), optimal(workload_of(scarce), budget=100, mixed=True)
-    # Single: s small; b four small (200), a one large (200). Mixed can do no better than b at 4 of 5 small, or 2 small and 2 large: 200.
+    single, mixed = (
+        optimal(workload_of(scarce), budget=100),
+        optimal(workload_of(scarce), budget=100, mixed=True),
+    )
+    # Single: s small; b four small (200), a one large (200). Mixed can do no better than b at 4 of
+    # 5 small, or 2 small and 2 large: 200.
     assert single.rate == pytest.approx(200)
     assert mixed.rate >= single.rate
 
@@ -169,7 +188,10 @@ def test_bad_input_is_refused(algorithm: Any) -> None:
         algorithm(workload_of(few), budget=100)
     large = two_bolts()
     large["topology"]["components"]["b"]["memory_mb"] = 5000
-    with pytest.raises(Infeasible, match=r"no machine fits a task of `b`: it needs 5000 memory_mb, the largest has 4000"):
+    with pytest.raises(
+        Infeasible,
+        match=r"no machine fits a task of `b`: it needs 5000 memory_mb, the largest has 4000",
+    ):
         algorithm(workload_of(large), budget=100)
     unknown = two_bolts()
     unknown["profile"]["b"] = {"other": {"cpu_ms": 1}}

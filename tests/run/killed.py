@@ -27,7 +27,10 @@ def die(batch: int, table: Any) -> None:
 
 def main(folder: Path) -> None:
     topology = word_count(folder / "out").sink("count", Callback(die))
-    spark = session(master="local[1]", conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"})
+    spark = session(
+        master="local[1]",
+        conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
+    )
     run(spark, topology, None, Settings(folder / "run", batches=9))
 
 

@@ -24,11 +24,21 @@ from headrace.run.topology import Topology
 from tests.run.topologies import places
 
 STEADY = ((),)
-REPLANNED = ((2, 3), (5, 1, 2), (1,), (3, 4))  # task counts of the components in turn, batch by batch
+REPLANNED = (
+    (2, 3),
+    (5, 1, 2),
+    (1,),
+    (3, 4),
+)  # task counts of the components in turn, batch by batch
 PLANS = pytest.mark.parametrize("counts", [STEADY, REPLANNED], ids=["steady", "replanned"])
 
 
-def run(topology: Topology, inputs: Sequence[Input], folder: Path, counts: Sequence[Sequence[int]] = STEADY) -> str:
+def run(
+    topology: Topology,
+    inputs: Sequence[Input],
+    folder: Path,
+    counts: Sequence[Sequence[int]] = STEADY,
+) -> str:
     """Run one batch per input; gives the folder of the output, `folder`/out."""
     in_force = PlanInForce(topology)
     batches = Batches(topology, in_force, Settings(folder / "run"))
@@ -48,7 +58,10 @@ def numbered(topology: Topology, batches: int, per_batch: int) -> list[Input]:
     """What `numbers` gives to every spout."""
     spouts = [name for name, component in topology.components.items() if component.spout]
     ranges = (range(b * per_batch, (b + 1) * per_batch) for b in range(batches))
-    return [{spout: pa.table({"value": pa.array(rows, pa.int64())}) for spout in spouts} for rows in ranges]
+    return [
+        {spout: pa.table({"value": pa.array(rows, pa.int64())}) for spout in spouts}
+        for rows in ranges
+    ]
 
 
 def app(name: str, folder: Path, **options: Any) -> tuple[Any, Topology]:
@@ -61,7 +74,9 @@ def through_csv(table: pa.Table, schema: str, folder: Path) -> pa.Table:
     types = {"string": pa.string(), "double": pa.float64(), "int": pa.int32(), "bigint": pa.int64()}
     columns = {name: types[kind] for name, kind in (column.split() for column in schema.split(","))}
     assert table.column_names == list(columns)
-    pyarrow.csv.write_csv(table, folder / "rows.csv", pyarrow.csv.WriteOptions(include_header=False))
+    pyarrow.csv.write_csv(
+        table, folder / "rows.csv", pyarrow.csv.WriteOptions(include_header=False)
+    )
     return pyarrow.csv.read_csv(
         folder / "rows.csv",
         read_options=pyarrow.csv.ReadOptions(column_names=list(columns)),
@@ -80,7 +95,9 @@ def test_a_drawn_number_depends_on_seed_row_and_column_alone() -> None:
     rows = np.arange(10_000)
     drawn = draw(rows, 3, seed=5)
     assert np.array_equal(draw(rows[::-1], 3, seed=5), drawn[::-1])
-    assert np.allclose(np.histogram(drawn, bins=10, range=(0, 1))[0], 1000, atol=120)  # four standard deviations
+    assert np.allclose(
+        np.histogram(drawn, bins=10, range=(0, 1))[0], 1000, atol=120
+    )  # four standard deviations
     for other in (draw(rows, 4, seed=5), draw(rows, 3, seed=6), draw(rows + 1, 3, seed=5)):
         assert abs(np.corrcoef(drawn, other)[0, 1]) < 0.04
 
@@ -99,14 +116,20 @@ def test_taxi_routes(counts: Sequence[Sequence[int]], tmp_path: Path) -> None:
     expected = module.expected(5, **TRIPS)
     assert module.result(out, 5) == expected
     assert all(len(top) == 10 for top in expected)
-    assert any(a[3] > b[3] for a, b in zip(expected[2], expected[4], strict=True)), "no route has become less frequent"
+    assert any(a[3] > b[3] for a, b in zip(expected[2], expected[4], strict=True)), (
+        "no route has become less frequent"
+    )
 
 
 def test_taxi_routes_from_a_file(tmp_path: Path) -> None:
     module, generator = app("taxi-routes", tmp_path, **TRIPS)
     topology = topology_of(module, {"csv": str(tmp_path), "out": str(tmp_path / "out")})
     inputs = [
-        {"trip": through_csv(generated(generator, "trip", first, first + 400), module.SCHEMA, tmp_path)}
+        {
+            "trip": through_csv(
+                generated(generator, "trip", first, first + 400), module.SCHEMA, tmp_path
+            )
+        }
         for first in (0, 400, 800)
     ]
     assert module.result(run(topology, inputs, tmp_path), 3) == module.expected(3, **TRIPS)
@@ -126,10 +149,15 @@ def trips(*at: str) -> pa.Table:
 
 def test_a_trip_counts_for_less_than_30_minutes(tmp_path: Path) -> None:
     module, topology = app("taxi-routes", tmp_path, csv=str(tmp_path))
-    # Half an hour after the trip of 10:00:00 that trip has just gone, and the one of 10:00:01 is still there; a second later it has gone too.
+    # Half an hour after the trip of 10:00:00 that trip has just gone, and the one of 10:00:01 is
+    # still there; a second later it has gone too.
     inputs = [trips("10:00:00", "10:00:01"), trips("10:30:00"), trips("10:30:01")]
     out = run(topology, [{"trip": table} for table in inputs], tmp_path)
-    assert module.result(out, 3) == [[(1, "1.1", "1.1", 2)], [(1, "1.1", "1.1", 2)], [(1, "1.1", "1.1", 2)]]
+    assert module.result(out, 3) == [
+        [(1, "1.1", "1.1", 2)],
+        [(1, "1.1", "1.1", 2)],
+        [(1, "1.1", "1.1", 2)],
+    ]
 
 
 def test_a_taxi_that_leaves_the_grid_is_not_counted() -> None:
@@ -146,7 +174,9 @@ def test_a_taxi_that_leaves_the_grid_is_not_counted() -> None:
         }
     )
     found = module.cell(table)
-    assert found["default"].to_pylist() == [{"start_cell": "1.1", "end_cell": "300.300", "dropoff_s": 1_356_998_407}]
+    assert found["default"].to_pylist() == [
+        {"start_cell": "1.1", "end_cell": "300.300", "dropoff_s": 1_356_998_407}
+    ]
     assert found["time"].to_pylist() == [{"now_s": 1_356_998_407}]
     assert module.cell(table.slice(1))["time"].num_rows == 0
 
@@ -165,14 +195,20 @@ def test_smart_home(counts: Sequence[Sequence[int]], tmp_path: Path) -> None:
     out = run(topology, numbered(topology, 6, 3000), tmp_path, counts)
     plugs, houses = module.expected(6, **READINGS)
     assert module.result(out, 6) == (plugs, houses)
-    assert max(slice_ for _, slice_ in houses) > 3 * module.SLICES_PER_DAY, "no median of several days"
+    assert max(slice_ for _, slice_ in houses) > 3 * module.SLICES_PER_DAY, (
+        "no median of several days"
+    )
 
 
 def test_smart_home_from_a_file(tmp_path: Path) -> None:
     module, generator = app("smart-home", tmp_path, **READINGS)
     topology = topology_of(module, {"csv": str(tmp_path), "out": str(tmp_path / "out")})
     rows = (generated(generator, "reading", first, first + 3000) for first in (0, 3000, 6000))
-    out = run(topology, [{"reading": through_csv(table, module.SCHEMA, tmp_path)} for table in rows], tmp_path)
+    out = run(
+        topology,
+        [{"reading": through_csv(table, module.SCHEMA, tmp_path)} for table in rows],
+        tmp_path,
+    )
     assert module.result(out, 3) == module.expected(3, **READINGS)
 
 
@@ -181,15 +217,29 @@ def test_a_load_is_half_of_now_and_half_of_the_days_before() -> None:
 
     module = load("smart-home")
     day = module.SLICES_PER_DAY
-    state = pd.DataFrame({"house_id": 1, "slice": [5, day + 5, 2 * day + 5, 3 * day + 4], "load_mw": [100, 900, 300, 7]})
-    came = pd.DataFrame({"house_id": 1, "household_id": [1, 2], "slice": 3 * day + 3, "load_mw": [60, 40]})
+    state = pd.DataFrame(
+        {
+            "house_id": 1,
+            "slice": [5, day + 5, 2 * day + 5, 3 * day + 4],
+            "load_mw": [100, 900, 300, 7],
+        }
+    )
+    came = pd.DataFrame(
+        {"house_id": 1, "household_id": [1, 2], "slice": 3 * day + 3, "load_mw": [60, 40]}
+    )
     found, history = module.Predict(module.HOUSE)(came, state)
-    assert found.to_dict("records") == [{"house_id": 1, "slice": 3 * day + 5, "load_mw": (60 + 40 + 300) / 2}]
+    assert found.to_dict("records") == [
+        {"house_id": 1, "slice": 3 * day + 5, "load_mw": (60 + 40 + 300) / 2}
+    ]
     assert len(history) == 5
 
 
-@pytest.mark.parametrize(("days", "usual"), [((), 50), ((100,), 100), ((100, 900), 500), ((900, 100, 400, 200), 300)])
-def test_the_median_of_an_even_number_of_days_lies_between_the_middle_two(days: Sequence[int], usual: int) -> None:
+@pytest.mark.parametrize(
+    ("days", "usual"), [((), 50), ((100,), 100), ((100, 900), 500), ((900, 100, 400, 200), 300)]
+)
+def test_the_median_of_an_even_number_of_days_lies_between_the_middle_two(
+    days: Sequence[int], usual: int
+) -> None:
     import pandas as pd
 
     module = load("smart-home")
@@ -198,16 +248,22 @@ def test_the_median_of_an_even_number_of_days_lies_between_the_middle_two(days: 
     state = pd.DataFrame({"house_id": 1, "slice": slices, "load_mw": list(days)})
     came = pd.DataFrame({"house_id": [1], "slice": [len(days) * day + 3], "load_mw": [50]})
     found, _ = module.Predict(module.HOUSE)(came, state)
-    assert found.to_dict("records") == [{"house_id": 1, "slice": len(days) * day + 5, "load_mw": (50 + usual) / 2}]
+    assert found.to_dict("records") == [
+        {"house_id": 1, "slice": len(days) * day + 5, "load_mw": (50 + usual) / 2}
+    ]
 
 
-def lines(folder: Path, topology: Topology, spout: str, per_batch: int, batches: int) -> list[Input]:
+def lines(
+    folder: Path, topology: Topology, spout: str, per_batch: int, batches: int
+) -> list[Input]:
     """What a spout's generator makes, written to text files and read as Spark reads them."""
     inputs: list[Input] = []
     for batch in range(batches):
         made = generated(topology, spout, batch * per_batch, (batch + 1) * per_batch)
         (folder / f"{batch}.txt").write_text("\n".join(made["value"].to_pylist()) + "\n")
-        inputs.append({spout: pa.table({"value": (folder / f"{batch}.txt").read_text().splitlines()})})
+        inputs.append(
+            {spout: pa.table({"value": (folder / f"{batch}.txt").read_text().splitlines()})}
+        )
     return inputs
 
 
@@ -295,7 +351,9 @@ def test_prefix_word_count_from_a_file(tmp_path: Path) -> None:
 @PLANS
 @pytest.mark.parametrize("shape", ["linear", "diamond", "star"])
 @pytest.mark.parametrize("payload_bytes", [0, 13])
-def test_micro(shape: str, payload_bytes: int, counts: Sequence[Sequence[int]], tmp_path: Path) -> None:
+def test_micro(
+    shape: str, payload_bytes: int, counts: Sequence[Sequence[int]], tmp_path: Path
+) -> None:
     options: Mapping[str, Any] = {"shape": shape, "per_batch": 50, "work": 0.1, "seed": 6}
     module, topology = app("micro", tmp_path, **options, payload_bytes=payload_bytes)
     out = run(topology, numbered(topology, 3, 50), tmp_path, counts)
@@ -342,12 +400,17 @@ def test_what_a_line_of_the_real_file_says() -> None:
     line = "2008,1,3,4,2003,1955,2211,2225,WN,335,N712SW,128,150,116,-14,8,IAD,TPA,810,4,8,0,,0,NA,NA,NA,NA,NA"
     table = module.records(pa.table({"value": [module.HEADLINE, line, "", None]}))
     assert table.num_rows == 1
-    assert module.taxi_times(table).to_pylist() == [{"name": "IAD", "value": 8}, {"name": "TPA", "value": 4}]
+    assert module.taxi_times(table).to_pylist() == [
+        {"name": "IAD", "value": 8},
+        {"name": "TPA", "value": 4},
+    ]
     assert module.late(table).to_pylist() == [{"name": "WN335", "value": 0}]
     assert module.cancellations(table).num_rows == 0
 
 
-SMALL: Sequence[tuple[str, str, Mapping[str, Any]]] = (  # application, the option that says how much a batch holds, all options
+SMALL: Sequence[
+    tuple[str, str, Mapping[str, Any]]
+] = (  # application, the option that says how much a batch holds, all options
     ("word-count", "sentences", {"sentences": 200}),
     ("taxi-routes", "trips", TRIPS),
     ("smart-home", "readings", READINGS),
@@ -361,7 +424,9 @@ SMALL: Sequence[tuple[str, str, Mapping[str, Any]]] = (  # application, the opti
 
 
 @pytest.mark.parametrize(("name", "size", "options"), SMALL, ids=[name for name, _, _ in SMALL])
-def test_a_file_that_is_lost_or_doubled_shows(name: str, size: str, options: Mapping[str, Any], tmp_path: Path) -> None:
+def test_a_file_that_is_lost_or_doubled_shows(
+    name: str, size: str, options: Mapping[str, Any], tmp_path: Path
+) -> None:
     module, topology = app(name, tmp_path, **options)
     out = run(topology, numbered(topology, 2, options[size]), tmp_path)
     shape = {key: options[key] for key in ("shape",) if key in options}

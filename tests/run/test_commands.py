@@ -47,7 +47,8 @@ def refuse(table):
     raise ValueError("never")
 
 def topology():
-    return Topology("bad").spout("numbers", numbers(5)).bolt("refuse", refuse, inputs={"numbers": "shuffle"}, tasks=2)
+    return Topology("bad").spout("numbers", numbers(5)).bolt("refuse", refuse, inputs={"numbers":
+    "shuffle"}, tasks=2)
 """
 
 
@@ -57,11 +58,27 @@ def run(*arguments: str | Path) -> Result:
 
 def test_word_count_equals_the_batch_computation(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    options = ["--option", f"out={out}", "--option", "sentences=300", "--option", "seed=7", "--option", "tasks=2"]
-    result = run("run", "word-count", "--batches", "2", "--checkpoint", tmp_path / "run", *options, "--json")
+    options = [
+        "--option",
+        f"out={out}",
+        "--option",
+        "sentences=300",
+        "--option",
+        "seed=7",
+        "--option",
+        "tasks=2",
+    ]
+    result = run(
+        "run", "word-count", "--batches", "2", "--checkpoint", tmp_path / "run", *options, "--json"
+    )
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)["run"]
-    assert (told["batches"], told["tuples"], told["misplaced"], told["quarantined"]) == (2, 600, 0, 0)
+    assert (told["batches"], told["tuples"], told["misplaced"], told["quarantined"]) == (
+        2,
+        600,
+        0,
+        0,
+    )
     app = load("word-count")
     assert app.counted(str(out)) == app.expected(2, sentences=300, seed=7)
     assert app.expected(2, sentences=300, seed=8) != app.expected(2, sentences=300, seed=7)
@@ -74,7 +91,10 @@ def test_a_component_that_raises_is_named_in_the_error(spark: SparkSession, tmp_
     assert result.exit_code == 1
     error = json.loads(result.stdout)["error"]
     assert (error["kind"], error["task"]) == ("bolt-failed", "refuse.1")
-    assert "component `refuse`, task refuse.1, batch 0: ValueError: never (bad.py:6)" in error["message"]
+    assert (
+        "component `refuse`, task refuse.1, batch 0: ValueError: never (bad.py:6)"
+        in error["message"]
+    )
     assert "--on-error quarantine" in error["fix"]
 
 
@@ -82,13 +102,20 @@ def test_the_topology_of_an_application_can_be_planned(tmp_path: Path) -> None:
     described = run("run", "word-count", "--describe", "--option", "tasks=3")
     assert described.exit_code == 0
     components = yaml.safe_load(described.stdout)["topology"]["components"]
-    assert {name: c["tasks"] for name, c in components.items()} == {"sentence": 2, "split": 3, "count": 3}
+    assert {name: c["tasks"] for name, c in components.items()} == {
+        "sentence": 2,
+        "split": 3,
+        "count": 3,
+    }
 
 
 def test_wrong_applications_and_options_are_named(tmp_path: Path) -> None:
     assert "did you mean `word-count`?" in run("run", "word-cuont").stderr
     assert "no such file" in run("run", tmp_path / "none.py").stderr
-    assert "no option `task` (did you mean `tasks`?)" in run("run", "word-count", "--option", "task=3").stderr
+    assert (
+        "no option `task` (did you mean `tasks`?)"
+        in run("run", "word-count", "--option", "task=3").stderr
+    )
     (tmp_path / "empty.py").write_text("")
     with pytest.raises(InvalidInput, match="has no function `topology`"):
         topology_of(load(str(tmp_path / "empty.py")), {})
@@ -96,18 +123,34 @@ def test_wrong_applications_and_options_are_named(tmp_path: Path) -> None:
     assert "no fleet is up" in run("fleet", "status", "--folder", tmp_path).stderr
 
 
-def test_a_plan_without_cores_is_refused_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_without_cores_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def start(*_: object) -> None:
         pytest.fail("a fleet was started")
 
     monkeypatch.setattr("headrace.cli.running.fleet_of", start)
     cluster, plan = tmp_path / "cluster.yaml", tmp_path / "plan.json"
     cluster.write_text("format: headrace/1\ncluster:\n  nodes:\n    a: {cpu: 200}\n")
-    places = [f"{name}.{n}" for name, count in (("sentence", 1), ("split", 3), ("count", 1)) for n in range(1, count + 1)]
-    plan.write_text(json.dumps({"format": "headrace/1", "plan": {"assignment": {task: {"node": "a"} for task in places}}}))
+    places = [
+        f"{name}.{n}"
+        for name, count in (("sentence", 1), ("split", 3), ("count", 1))
+        for n in range(1, count + 1)
+    ]
+    plan.write_text(
+        json.dumps(
+            {
+                "format": "headrace/1",
+                "plan": {"assignment": {task: {"node": "a"} for task in places}},
+            }
+        )
+    )
     result = run("run", "word-count", "--fleet", cluster, "--plan", plan)
     assert result.exit_code == 1
-    assert "runs 3 tasks at once on node a (split.1, split.2, split.3), which has 2 cores" in result.stderr
+    assert (
+        "runs 3 tasks at once on node a (split.1, split.2, split.3), which has 2 cores"
+        in result.stderr
+    )
     assert "--crowded" in result.stderr
     plan.write_text(plan.read_text().replace('"a"', '"b"'))
     assert (
@@ -117,7 +160,10 @@ def test_a_plan_without_cores_is_refused_before_anything_starts(tmp_path: Path, 
 
 
 def test_a_master_that_is_none_is_refused() -> None:
-    assert "`nowhere` is no master; one looks like spark://host:7077" in run("run", "word-count", "--master", "nowhere").stderr
+    assert (
+        "`nowhere` is no master; one looks like spark://host:7077"
+        in run("run", "word-count", "--master", "nowhere").stderr
+    )
     told = run("run", "word-count", "--master", "spark://127.0.0.1:1").stderr
     assert "spark://127.0.0.1:1 cannot be reached" in told
     assert "headrace fleet up" in told
@@ -132,14 +178,19 @@ def exported(kind: str, tmp_path: Path) -> list[Any]:
 
 def test_export_spark_gives_counts_and_the_largest_shape(tmp_path: Path) -> None:
     (settings,) = exported("spark", tmp_path)
-    # a: 2 x 50 + 2 x 80 = 260 points and 2,200 MB; b and c: 80 points and 1,000 MB, of which Spark makes 1,024.
+    # a: 2 x 50 + 2 x 80 = 260 points and 2,200 MB; b and c: 80 points and 1,000 MB, of which Spark
+    # makes 1,024.
     assert settings["executors"] == [
         {"node": "a", "cores": 3, "memory_mb": 2200, "tasks": 4},
         {"node": "b", "cores": 1, "memory_mb": 1024, "tasks": 1},
         {"node": "c", "cores": 1, "memory_mb": 1024, "tasks": 1},
     ]
     conf = settings["conf"]
-    assert (conf["spark.executor.instances"], conf["spark.executor.cores"], conf["spark.executor.memory"]) == ("3", "3", "2200m")
+    assert (
+        conf["spark.executor.instances"],
+        conf["spark.executor.cores"],
+        conf["spark.executor.memory"],
+    ) == ("3", "3", "2200m")
     assert conf["spark.sql.shuffle.partitions"] == "6"
     assert "--conf spark.executor.cores=3" in settings["spark_submit"]
     assert len(shlex.split(settings["spark_submit"])) == 1 + 2 * len(conf)
@@ -151,7 +202,9 @@ def test_export_kubernetes_gives_a_pod_per_shape_and_its_nodes(tmp_path: Path) -
         "cpu": "3",
         "memory": "2584Mi",
     }  # with Spark's 384 MB beside the heap
-    affinity = small["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    affinity = small["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
     assert affinity["nodeSelectorTerms"][0]["matchExpressions"][0]["values"] == ["b", "c"]
     assert small["metadata"]["annotations"]["headrace/executors"] == "2"
 

@@ -33,13 +33,21 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_driver_killed_with_kill_9_loses_and_doubles_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_driver_killed_with_kill_9_loses_and_doubles_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     driver = subprocess.run(
-        [sys.executable, "-m", "tests.run.killed", str(tmp_path)], cwd=ROOT, start_new_session=True, check=False, timeout=120
+        [sys.executable, "-m", "tests.run.killed", str(tmp_path)],
+        cwd=ROOT,
+        start_new_session=True,
+        check=False,
+        timeout=120,
     )
     assert driver.returncode == -signal.SIGKILL
     out = tmp_path / "out"
-    assert (out / f"batch={FATAL_BATCH}").exists()  # delivered, not committed: this batch must be run again
+    assert (
+        out / f"batch={FATAL_BATCH}"
+    ).exists()  # delivered, not committed: this batch must be run again
     assert not (tmp_path / "run" / "commits" / f"{FATAL_BATCH}.json").exists()
     seen: list[BatchDone] = []
     run(spark, word_count(out), None, Settings(tmp_path / "run", batches=2, listen=seen.append))
@@ -47,7 +55,9 @@ def test_a_driver_killed_with_kill_9_loses_and_doubles_nothing(spark: SparkSessi
     assert final_counts(out) == expected_counts(100 * (FATAL_BATCH + 2))
 
 
-def test_new_plans_take_effect_at_the_next_batch_and_nothing_is_lost(spark: SparkSession, tmp_path: Path) -> None:
+def test_new_plans_take_effect_at_the_next_batch_and_nothing_is_lost(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     topology = word_count(tmp_path / "out")
 
     def plan(name: str, count: int) -> Placement:
@@ -62,7 +72,12 @@ def test_new_plans_take_effect_at_the_next_batch_and_nothing_is_lost(spark: Spar
         if coming:
             in_force.set(coming.pop(0))
 
-    run(spark, topology, in_force, Settings(tmp_path / "run", batches=3, telemetry=tmp_path / "telemetry", listen=listen))
+    run(
+        spark,
+        topology,
+        in_force,
+        Settings(tmp_path / "run", batches=3, telemetry=tmp_path / "telemetry", listen=listen),
+    )
     assert [done.plan for done in seen] == ["first", "second", "third"]
     assert [len([r for r in done.reports if r.component == "count"]) for done in seen] == [2, 3, 1]
     assert all(done.tuples == 100 and not done.misplaced for done in seen)
@@ -82,13 +97,22 @@ def test_spouts_of_different_kinds_share_a_batch(spark: SparkSession, tmp_path: 
         texts = [f"{source} {row.get('name', row.get('value'))}" for row in table.to_pylist()]
         return pa.table({"text": texts})
 
-    named = files(str(tmp_path / "in"), format="json", schema="name string, at timestamp", per_batch=1)
+    named = files(
+        str(tmp_path / "in"), format="json", schema="name string, at timestamp", per_batch=1
+    )
     topology = (
         Topology("two")
         .spout("numbers", numbers(2, partitions=1))
         .spout("names", named)
         .bolt("tell", tell, inputs={"numbers": "shuffle", "names": "global"}, tasks=2)
-        .sink("tell", Callback(lambda batch, table: came.extend((batch, text) for text in table["text"].to_pylist())))
+        .sink(
+            "tell",
+            Callback(
+                lambda batch, table: came.extend(
+                    (batch, text) for text in table["text"].to_pylist()
+                )
+            ),
+        )
     )
     run(spark, topology, None, Settings(tmp_path / "run", batches=2))
     assert sorted(came) == [
@@ -96,12 +120,19 @@ def test_spouts_of_different_kinds_share_a_batch(spark: SparkSession, tmp_path: 
     ]  # fmt: skip
 
 
-def test_arrow_has_one_thread_in_a_task_so_that_rows_keep_their_order(spark: SparkSession, tmp_path: Path) -> None:
+def test_arrow_has_one_thread_in_a_task_so_that_rows_keep_their_order(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     came: list[int] = []
     topology = (
         Topology("threads")
         .spout("numbers", numbers(4))
-        .bolt("tell", lambda table: pa.table({"threads": [pa.cpu_count()]}), inputs={"numbers": "shuffle"}, tasks=2)
+        .bolt(
+            "tell",
+            lambda table: pa.table({"threads": [pa.cpu_count()]}),
+            inputs={"numbers": "shuffle"},
+            tasks=2,
+        )
         .sink("tell", Callback(lambda batch, table: came.extend(table["threads"].to_pylist())))
     )
     run(spark, topology, None, Settings(tmp_path / "run", batches=1))
@@ -133,7 +164,9 @@ def test_a_python_data_source_is_a_spout(spark: SparkSession, tmp_path: Path) ->
             end = {"at": start["at"] + 3}
             return self.readBetweenOffsets(start, end), end
 
-        def readBetweenOffsets(self, start: dict[str, int], end: dict[str, int]) -> Iterator[tuple[str, int]]:
+        def readBetweenOffsets(
+            self, start: dict[str, int], end: dict[str, int]
+        ) -> Iterator[tuple[str, int]]:
             return iter([(chr(ord("a") + n), n) for n in range(start["at"], end["at"])])
 
     class Alphabet(DataSource):
@@ -151,48 +184,84 @@ def test_a_python_data_source_is_a_spout(spark: SparkSession, tmp_path: Path) ->
     topology = (
         Topology("letters")
         .spout("letter", lambda spark: spark.readStream.format("alphabet").load(), tasks=2)
-        .bolt("upper", lambda row: [{"letter": row["letter"].upper()}], form="tuple", inputs={"letter": "shuffle"}, tasks=2)
+        .bolt(
+            "upper",
+            lambda row: [{"letter": row["letter"].upper()}],
+            form="tuple",
+            inputs={"letter": "shuffle"},
+            tasks=2,
+        )
         .sink("upper", Parquet(str(tmp_path / "out")))
     )
     for _ in range(2):
         run(spark, topology, None, Settings(tmp_path / "run", batches=2))
-    found = ["".join(sorted(row["letter"] for row in rows)) for rows in read_batches(str(tmp_path / "out"), 4)]
+    found = [
+        "".join(sorted(row["letter"] for row in rows))
+        for rows in read_batches(str(tmp_path / "out"), 4)
+    ]
     assert found == ["ABC", "DEF", "GHI", "JKL"]
 
 
-def test_without_its_connector_kafka_is_refused_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
+def test_without_its_connector_kafka_is_refused_with_what_to_do(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     topology = Topology("topic").spout("line", kafka("localhost:9092", "lines"))
     with pytest.raises(
-        Unsupported, match=r"Kafka connector is not there: .*--packages org\.apache\.spark:spark-sql-kafka-0-10_2\.13:4"
+        Unsupported,
+        match=r"Kafka connector is not there: .*--packages org\.apache\.spark:spark-sql-kafka-0-10_2\.13:4",
     ):
         run(spark, topology, None, Settings(tmp_path / "run", batches=1))
 
 
-def test_a_bolt_that_raises_stops_the_run_or_is_put_aside(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_bolt_that_raises_stops_the_run_or_is_put_aside(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     def pick(table: pa.Table) -> pa.Table:
         if 3 in table["value"].to_pylist():
             raise ValueError("three")
         return table
 
-    topology = Topology("picky").spout("numbers", numbers(2)).bolt("pick", pick, inputs={"numbers": "shuffle"}, tasks=2)
-    with pytest.raises(BoltFailed, match=r"component `pick`, task pick\.\d, batch 1: ValueError: three"):
+    topology = (
+        Topology("picky")
+        .spout("numbers", numbers(2))
+        .bolt("pick", pick, inputs={"numbers": "shuffle"}, tasks=2)
+    )
+    with pytest.raises(
+        BoltFailed, match=r"component `pick`, task pick\.\d, batch 1: ValueError: three"
+    ):
         run(spark, topology, None, Settings(tmp_path / "run", batches=9))
     seen: list[BatchDone] = []
-    run(spark, topology, None, Settings(tmp_path / "run", batches=2, on_error="quarantine", listen=seen.append))
+    run(
+        spark,
+        topology,
+        None,
+        Settings(tmp_path / "run", batches=2, on_error="quarantine", listen=seen.append),
+    )
     assert [(done.batch, done.failure is None) for done in seen] == [(1, False), (2, True)]
     aside = spark.read.parquet(str(tmp_path / "run" / "quarantine" / "batch=1" / "input"))
     assert sorted(row.numbers.value for row in aside.collect()) == [2, 3]
 
 
-def test_a_bolt_that_takes_its_process_down_is_named_and_put_aside(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_bolt_that_takes_its_process_down_is_named_and_put_aside(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     def die(table: pa.Table) -> pa.Table:
         if 3 in table["value"].to_pylist():
             os._exit(1)
         return table
 
-    topology = Topology("deadly").spout("numbers", numbers(2)).bolt("die", die, inputs={"numbers": "global"}, tasks=2)
+    topology = (
+        Topology("deadly")
+        .spout("numbers", numbers(2))
+        .bolt("die", die, inputs={"numbers": "global"}, tasks=2)
+    )
     seen: list[BatchDone] = []
-    run(spark, topology, None, Settings(tmp_path / "run", batches=3, on_error="quarantine", listen=seen.append))
+    run(
+        spark,
+        topology,
+        None,
+        Settings(tmp_path / "run", batches=3, on_error="quarantine", listen=seen.append),
+    )
     assert [done.batch for done in seen if done.failure is None] == [0, 2]
     assert (seen[1].failure or "").startswith("die.1: the process that ran it ended without a word")
     told = json.loads((tmp_path / "run" / "quarantine" / "batch=1" / "error.json").read_text())

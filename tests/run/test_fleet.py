@@ -32,9 +32,14 @@ cluster:
 
 def write_plan(file: Path, big: dict[str, int]) -> None:
     """The first tasks of each component on `big`, the others on `small`."""
-    runs = {name: [["big", 0, 1, big[name]], ["small", 0, big[name] + 1, n]] for name, n in TASKS.items()}
+    runs = {
+        name: [["big", 0, 1, big[name]], ["small", 0, big[name] + 1, n]]
+        for name, n in TASKS.items()
+    }
     draft = file.with_suffix(".draft")
-    draft.write_text(json.dumps({"format": "headrace/1", "plan": {"placement": runs, "tasks": TASKS}}))
+    draft.write_text(
+        json.dumps({"format": "headrace/1", "plan": {"placement": runs, "tasks": TASKS}})
+    )
     draft.replace(file)
 
 
@@ -54,7 +59,12 @@ def processes(mark: str, words: str) -> Iterator[int]:
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and loopback addresses")
 def test_every_task_runs_where_the_plan_says_and_nothing_is_lost(tmp_path: Path) -> None:
-    cluster, plan, out, mark = tmp_path / "cluster.yaml", tmp_path / "plan.json", tmp_path / "out", uuid.uuid4().hex
+    cluster, plan, out, mark = (
+        tmp_path / "cluster.yaml",
+        tmp_path / "plan.json",
+        tmp_path / "out",
+        uuid.uuid4().hex,
+    )
     cluster.write_text(CLUSTER)
     write_plan(plan, {"sentence": 1, "split": 2, "count": 3})
     command = [
@@ -80,7 +90,9 @@ def test_every_task_runs_where_the_plan_says_and_nothing_is_lost(tmp_path: Path)
     result = json.loads(driver.communicate()[0])["run"]
     assert driver.returncode == 0, said
     batches = [line for line in said if line.startswith("batch ")]
-    assert not any("misplaced" in line for line in batches[:2]), batches  # after that, an executor was missing for a while
+    assert not any("misplaced" in line for line in batches[:2]), (
+        batches
+    )  # after that, an executor was missing for a while
     assert result["batches"] == 3
     assert 0 < result["remote_bytes"] < result["total_bytes"]
     assert any("a new plan" in line for line in said)
@@ -116,7 +128,10 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(Unsupported, match=f"port {port} of 127"), local_fleet(machines, tmp_path, port=port):
+        with (
+            pytest.raises(Unsupported, match=f"port {port} of 127"),
+            local_fleet(machines, tmp_path, port=port),
+        ):
             pass
         with pytest.raises(Unsupported, match=f"port {port} of 127"):
             up([str(tmp_path / "cluster.yaml")], tmp_path / "fleet", port=port)
@@ -137,5 +152,8 @@ def test_a_master_that_cannot_be_reached_is_named() -> None:
 def test_without_java_the_fleet_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     monkeypatch.setattr("headrace.spark.places_of_java", lambda: iter(()))
-    with pytest.raises(Unsupported, match="needs Java 17"), local_fleet(machines_of([tmp_path / "cluster.yaml"]), tmp_path):
+    with (
+        pytest.raises(Unsupported, match="needs Java 17"),
+        local_fleet(machines_of([tmp_path / "cluster.yaml"]), tmp_path),
+    ):
         pass

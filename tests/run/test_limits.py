@@ -67,7 +67,9 @@ needs_rights = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
 def started(room: Room, code: str, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([*through(room), sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [*through(room), sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True
+    )
 
 
 def transfer_mbps(source: Room, target: Room, size: int) -> float:
@@ -83,7 +85,11 @@ def transfer_mbps(source: Room, target: Room, size: int) -> float:
 def left_behind() -> list[str]:
     """All that any fleet has made and not removed."""
     namespaces = [file.name for file in NAMESPACES.glob("headrace-*")]
-    return [*namespaces, *(d.name for d in DEVICES.glob("headrace*")), *(g.name for g in quotas().groups("headrace-"))]
+    return [
+        *namespaces,
+        *(d.name for d in DEVICES.glob("headrace*")),
+        *(g.name for g in quotas().groups("headrace-")),
+    ]
 
 
 @needs_rights
@@ -99,7 +105,12 @@ def test_a_node_sends_and_receives_at_its_bandwidth_and_no_faster() -> None:
 @needs_rights
 def test_a_namespace_has_no_way_out_but_the_bridge() -> None:
     with limited([Bounds(100)], ["bandwidth"]) as ground:
-        routes = started(ground.rooms[0], "print(open('/proc/net/route').read())").communicate()[0].strip().splitlines()[1:]
+        routes = (
+            started(ground.rooms[0], "print(open('/proc/net/route').read())")
+            .communicate()[0]
+            .strip()
+            .splitlines()[1:]
+        )
         assert [route.split()[0] for route in routes] == ["eth0"]
         assert routes[0].split()[2] == "00000000"  # no gateway
 
@@ -117,7 +128,9 @@ def test_nothing_is_left_behind_also_after_an_error() -> None:
     before, inside = left_behind(), list[subprocess.Popen[str]]()
     with suppress(RuntimeError), limited([Bounds(100, 100)] * 2, limits.LIMITS) as ground:
         assert len(left_behind()) == len(before) + 2 + 3 + 2  # namespaces, devices, groups
-        inside.append(started(ground.rooms[0], "import time; print('in', flush=True); time.sleep(600)"))
+        inside.append(
+            started(ground.rooms[0], "import time; print('in', flush=True); time.sleep(600)")
+        )
         assert inside[0].stdout is not None
         assert inside[0].stdout.readline() == "in\n"
         raise RuntimeError
@@ -146,7 +159,11 @@ with limited([Bounds(100, 100)], LIMITS) as ground:
         crashed.communicate()
     assert (NAMESPACES / name).exists()
     assert number in sweep()
-    assert not [left for left in left_behind() if left.startswith((f"headrace-{number}-", f"headrace{number}"))]
+    assert not [
+        left
+        for left in left_behind()
+        if left.startswith((f"headrace-{number}-", f"headrace{number}"))
+    ]
 
 
 @pytest.mark.spark
@@ -158,14 +175,38 @@ def test_a_fleet_with_limits_runs_and_leaves_nothing_after_kill_9(tmp_path: Path
     try:
         command = [sys.executable, "-m", "headrace.cli"]
         told = subprocess.run(
-            [*command, "fleet", "status", "--folder", str(folder)], check=True, capture_output=True, text=True
+            [*command, "fleet", "status", "--folder", str(folder)],
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
         assert "bandwidth_mbps 400  cpu 200" in told
         assert "bandwidth_mbps 100  cpu 100" in told
-        where = ["--fleet", str(tmp_path / "cluster.yaml"), "--folder", str(folder), "--checkpoint", str(tmp_path / "run")]
-        options = ["--by", "storm-even", "--option", "tasks=2", "--option", "sentences=200", "--batches", "2", "--json"]
+        where = [
+            "--fleet",
+            str(tmp_path / "cluster.yaml"),
+            "--folder",
+            str(folder),
+            "--checkpoint",
+            str(tmp_path / "run"),
+        ]
+        options = [
+            "--by",
+            "storm-even",
+            "--option",
+            "tasks=2",
+            "--option",
+            "sentences=200",
+            "--batches",
+            "2",
+            "--json",
+        ]
         done = subprocess.run(
-            [*command, "run", "word-count", *where, *options], capture_output=True, text=True, cwd=tmp_path, check=False
+            [*command, "run", "word-count", *where, *options],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         result = json.loads(done.stdout)["run"]
@@ -181,8 +222,14 @@ def test_a_fleet_with_limits_runs_and_leaves_nothing_after_kill_9(tmp_path: Path
 
 
 def test_limits_are_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    unsaid, told = [Machine("n1", "127.0.0.2", 1, 512)], "no node has `bandwidth_mbps`, .* the nodes are n1"
-    with pytest.raises(InvalidInput, match=told), local_fleet(unsaid, tmp_path, limits=["bandwidth"]):
+    unsaid, told = (
+        [Machine("n1", "127.0.0.2", 1, 512)],
+        "no node has `bandwidth_mbps`, .* the nodes are n1",
+    )
+    with (
+        pytest.raises(InvalidInput, match=told),
+        local_fleet(unsaid, tmp_path, limits=["bandwidth"]),
+    ):
         pass
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     if sys.platform == "linux":
@@ -199,10 +246,20 @@ def test_limits_are_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system is refused first")
-def test_the_command_refuses_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_refuses_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    command = ["fleet", "up", str(tmp_path / "cluster.yaml"), "--limit", "cpu", "--folder", str(tmp_path / "fleet")]
+    command = [
+        "fleet",
+        "up",
+        str(tmp_path / "cluster.yaml"),
+        "--limit",
+        "cpu",
+        "--folder",
+        str(tmp_path / "fleet"),
+    ]
     refused = CliRunner().invoke(main, command)
     assert refused.exit_code == 1
     assert "limits of a fleet need root" in refused.output
@@ -217,7 +274,9 @@ def mounted(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_groups_of_both_versions_are_found_and_told_their_quota(mounted: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_groups_of_both_versions_are_found_and_told_their_quota(
+    mounted: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     mounts = tmp_path_factory.mktemp("proc") / "mounts"
     mounts.write_text(f"cgroup2 {mounted} cgroup2 rw 0 0\n")
     group = quotas(mounts)
@@ -225,11 +284,16 @@ def test_groups_of_both_versions_are_found_and_told_their_quota(mounted: Path, t
     assert group.make("headrace-0-2", 250) == mounted / "headrace-0-2" / "cgroup.procs"
     assert (mounted / "cgroup.subtree_control").read_text() == "+cpu"
     assert (mounted / "headrace-0-2" / "cpu.max").read_text() == "250000 100000"
-    mounts.write_text(f"none /sys/fs/cgroup tmpfs rw 0 0\ncgroup {mounted} cgroup rw,relatime,cpu,cpuacct 0 0\n")
+    mounts.write_text(
+        f"none /sys/fs/cgroup tmpfs rw 0 0\ncgroup {mounted} cgroup rw,relatime,cpu,cpuacct 0 0\n"
+    )
     assert quotas(mounts) == Quotas(mounted, 1)
     quotas(mounts).make("headrace-0-3", 50)
     assert (mounted / "headrace-0-3" / "cpu.cfs_quota_us").read_text() == "50000"
-    assert [found.name for found in quotas(mounts).groups("headrace-0-")] == ["headrace-0-2", "headrace-0-3"]
+    assert [found.name for found in quotas(mounts).groups("headrace-0-")] == [
+        "headrace-0-2",
+        "headrace-0-3",
+    ]
     mounts.write_text("cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n")
     with pytest.raises(Unsupported, match="a cpu controller, and none is mounted"):
         quotas(mounts)

@@ -51,7 +51,9 @@ def plan(name: str = "plan", nodes: tuple[str, ...] = ("a", "b"), **tasks: int) 
     return Placement(name, counts, places(counts, nodes))
 
 
-def numbered(folder: Path, function: Callable[..., Any], inputs: Any, tasks: int = 3) -> tuple[Topology, list[pa.Table]]:
+def numbered(
+    folder: Path, function: Callable[..., Any], inputs: Any, tasks: int = 3
+) -> tuple[Topology, list[pa.Table]]:
     """One spout of two tasks, one bolt, and what the bolt emits."""
     came: list[pa.Table] = []
     topology = (
@@ -63,7 +65,11 @@ def numbered(folder: Path, function: Callable[..., Any], inputs: Any, tasks: int
 
 @pytest.mark.parametrize("form", ["arrow", "pandas", "tuple"])
 def test_word_count_equals_the_batch_computation(form: Form, tmp_path: Path) -> None:
-    done = rehearse(word_count(tmp_path / "out", form=form), [values(0, 50), values(50, 90), values(90, 200)], settings(tmp_path))
+    done = rehearse(
+        word_count(tmp_path / "out", form=form),
+        [values(0, 50), values(50, 90), values(90, 200)],
+        settings(tmp_path),
+    )
     assert final_counts(tmp_path / "out") == expected_counts(200)
     assert [d.tuples for d in done] == [50, 40, 110]
 
@@ -71,18 +77,36 @@ def test_word_count_equals_the_batch_computation(form: Form, tmp_path: Path) -> 
 def test_every_task_reports_what_it_did(tmp_path: Path) -> None:
     (done,) = rehearse(word_count(), [values(0, 60)], settings(tmp_path))
     reports = {r.task: r for r in done.reports}
-    assert sorted(reports) == ["count.1", "count.2", "sentence.1", "sentence.2", "split.1", "split.2", "split.3"]
+    assert sorted(reports) == [
+        "count.1",
+        "count.2",
+        "sentence.1",
+        "sentence.2",
+        "split.1",
+        "split.2",
+        "split.3",
+    ]
     assert sum(reports[f"split.{n}"].tuples_in for n in (1, 2, 3)) == 60
     assert sum(reports[f"split.{n}"].tuples_out for n in (1, 2, 3)) == 240
     into_count = [edge for n in (1, 2, 3) for edge in reports[f"split.{n}"].edges]
-    assert sum(tuples for _, _, tuples, _ in into_count) == 240 == sum(reports[f"count.{n}"].tuples_in for n in (1, 2))
+    assert (
+        sum(tuples for _, _, tuples, _ in into_count)
+        == 240
+        == sum(reports[f"count.{n}"].tuples_in for n in (1, 2))
+    )
     assert all(size > tuples * 4 for _, _, tuples, size in into_count)
     assert all(r.cpu_ms > 0 for r in reports.values())
 
 
 def test_telemetry_is_written_once_per_batch(tmp_path: Path) -> None:
-    rehearse(word_count(), [values(0, 60), values(60, 90)], settings(tmp_path, telemetry=tmp_path / "telemetry"))
-    tasks, edges = (pq.read_table(tmp_path / "telemetry" / kind).to_pylist() for kind in ("tasks", "edges"))
+    rehearse(
+        word_count(),
+        [values(0, 60), values(60, 90)],
+        settings(tmp_path, telemetry=tmp_path / "telemetry"),
+    )
+    tasks, edges = (
+        pq.read_table(tmp_path / "telemetry" / kind).to_pylist() for kind in ("tasks", "edges")
+    )
     assert len(tasks) == 2 * 7
     assert sum(row["tuples_in"] for row in tasks if row["component"] == "split") == 90
     assert sum(row["tuples"] for row in edges if row["to_task"].startswith("count.")) == 360
@@ -95,7 +119,9 @@ def test_state_follows_when_the_number_of_tasks_changes(tmp_path: Path) -> None:
     batches = Batches(topology, in_force, settings(tmp_path))
     for batch, tasks in enumerate((2, 5, 1, 3, 3)):
         in_force.set(plan(f"with {tasks}", count=tasks, split=tasks + 1))
-        done = rehearse_batch(batches, batch, values(batch * 30, batch * 30 + (30 if batch != 1 else 1)))
+        done = rehearse_batch(
+            batches, batch, values(batch * 30, batch * 30 + (30 if batch != 1 else 1))
+        )
         assert done is not None
         assert done.plan == f"with {tasks}"
     expected = expected_counts(150)
@@ -110,7 +136,11 @@ def test_tasks_without_input_keep_their_state_through_a_change_of_counts(tmp_pat
     in_force = PlanInForce(topology, plan(count=1))
     batches = Batches(topology, in_force, settings(tmp_path))
     rehearse_batch(batches, 0, values(0, 70))
-    for batch in (1, 2, 3):  # sentence 7 has one word only, so all tasks but one are left without input
+    for batch in (
+        1,
+        2,
+        3,
+    ):  # sentence 7 has one word only, so all tasks but one are left without input
         in_force.set(plan(count=batch + 1))
         rehearse_batch(batches, batch, {"sentence": pa.table({"value": [7]})})
     expected = expected_counts(70)
@@ -135,7 +165,10 @@ def test_a_batch_that_is_run_again_starts_from_the_state_before(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        target = {"in the tasks": "headrace.run.task.check_state", "in a sink": "headrace.run.sinks.Parquet.deliver"}
+        target = {
+            "in the tasks": "headrace.run.task.check_state",
+            "in a sink": "headrace.run.sinks.Parquet.deliver",
+        }
         broken.setattr(target.get(where, "headrace.run.state.Store.commit"), power_cut)
         with pytest.raises(KeyboardInterrupt):
             rehearse(topology, [values(0, 50), values(50, 80)], settings(tmp_path))
@@ -159,24 +192,42 @@ def test_a_task_sends_the_same_whatever_order_its_input_came_in(tmp_path: Path) 
     )  # fmt: skip
     order = stages(topology.components)
     ready = compiled(topology, order, None, Commit(-1), batch=0, attempt="a", folder=tmp_path)
-    packets = [Packet("keep", 0, 0, sender, 2, pack(pa.table({"value": [sender, 10 + sender]}))) for sender in range(3)]
+    packets = [
+        Packet("keep", 0, 0, sender, 2, pack(pa.table({"value": [sender, 10 + sender]})))
+        for sender in range(3)
+    ]
 
     def leaving(arrived: list[Packet]) -> list[tuple[int, bytes]]:
         chunks = [pickle.dumps([packet]) for packet in arrived]
-        return [(at, packet.block) for at, packet in run_seat(ready.stages[1], 0, chunks, lambda reports: None)]
+        return [
+            (at, packet.block)
+            for at, packet in run_seat(ready.stages[1], 0, chunks, lambda reports: None)
+        ]
 
     assert len(leaving(packets)) == 2
     assert leaving(packets) == leaving(packets[::-1])
 
 
-def test_tasks_that_ran_elsewhere_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_that_ran_elsewhere_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     where_am_i.cache_clear()
     monkeypatch.setenv("HEADRACE_NODE", "b")
     in_force = PlanInForce(word_count(), plan(nodes=("a", "b")))
     hosts = {"a": "127.0.0.2", "b": "127.0.0.3"}
-    (done,) = rehearse(word_count(), [values(0, 60)], settings(tmp_path, hosts=hosts, telemetry=tmp_path / "telemetry"), in_force)
+    (done,) = rehearse(
+        word_count(),
+        [values(0, 60)],
+        settings(tmp_path, hosts=hosts, telemetry=tmp_path / "telemetry"),
+        in_force,
+    )
     where_am_i.cache_clear()
-    assert done.misplaced == ("sentence.1", "split.1", "split.3", "count.2")  # every other task is planned on a
+    assert done.misplaced == (
+        "sentence.1",
+        "split.1",
+        "split.3",
+        "count.2",
+    )  # every other task is planned on a
     assert done.remote_bytes == 0
     assert set(pq.read_table(tmp_path / "telemetry" / "tasks")["node"].to_pylist()) == {"b"}
 
@@ -198,12 +249,17 @@ def test_only_what_reports_name_reaches_the_parquet_output(tmp_path: Path) -> No
     sink.open("run")
     parts = sink.parts(0, "attempt", tmp_path)
     parts.mkdir()
-    named, unnamed = parts / "b.1-aaaaaaaa.arrow", parts / "b.1-bbbbbbbb.arrow"  # the second by a task whose executor was killed
+    named, unnamed = (
+        parts / "b.1-aaaaaaaa.arrow",
+        parts / "b.1-bbbbbbbb.arrow",
+    )  # the second by a task whose executor was killed
     for file in (named, unnamed):
         sink.writer()(file, rows)
     sink.deliver(0, parts, [named])
     assert [file.name for file in (tmp_path / "out").rglob("*.parquet")] == ["b.1-aaaaaaaa.parquet"]
-    with pytest.raises(InvalidInput, match=r"b\.1-aaaaaaaa\.parquet was written by a task and is not there"):
+    with pytest.raises(
+        InvalidInput, match=r"b\.1-aaaaaaaa\.parquet was written by a task and is not there"
+    ):
         sink.deliver(1, sink.parts(1, "attempt", tmp_path), [named])
     assert sorted(file.name for file in (tmp_path / "out").glob("batch=*")) == ["batch=0"]
 
@@ -214,12 +270,17 @@ def test_a_bolt_that_raises_is_named(tmp_path: Path) -> None:
             raise ValueError("thirteen")
         return table
 
-    topology, came = numbered(tmp_path, pick, {"numbers": {"grouping": "fields", "fields": ["value"]}})
+    topology, came = numbered(
+        tmp_path, pick, {"numbers": {"grouping": "fields", "fields": ["value"]}}
+    )
     with pytest.raises(BoltFailed) as error:
         rehearse(topology, [{"numbers": pa.table({"value": [1, 2, 13]})}], settings(tmp_path))
     assert error.value.task is not None
     assert error.value.task.startswith("bolt.")
-    assert f"component `bolt`, task {error.value.task}, batch 0: ValueError: thirteen (test_rehearsal.py:" in error.value.message
+    assert (
+        f"component `bolt`, task {error.value.task}, batch 0: ValueError: thirteen (test_rehearsal.py:"
+        in error.value.message
+    )
     assert came == []
 
 
@@ -245,7 +306,9 @@ def test_quarantine_keeps_the_batch_aside_and_goes_on(tmp_path: Path) -> None:
     assert "no gorse" in told["error"]
 
 
-def test_an_error_is_told_with_the_line_of_the_component_and_not_of_a_library(tmp_path: Path) -> None:
+def test_an_error_is_told_with_the_line_of_the_component_and_not_of_a_library(
+    tmp_path: Path,
+) -> None:
     def look(table: pa.Table) -> pa.Table:
         return table.select(["no", "such", "column"])  # raised inside pyarrow
 
@@ -253,16 +316,31 @@ def test_an_error_is_told_with_the_line_of_the_component_and_not_of_a_library(tm
         sys.exit("enough\nof this")
 
     for function, words in ((look, "KeyError: .*no.*"), (leave, "SystemExit: enough of this")):
-        topology = Topology("t").spout("numbers", numbers(1)).bolt("b", function, inputs={"numbers": "shuffle"})
+        topology = (
+            Topology("t")
+            .spout("numbers", numbers(1))
+            .bolt("b", function, inputs={"numbers": "shuffle"})
+        )
         line = inspect.getsourcelines(function)[1] + 1
-        with pytest.raises(BoltFailed, match=rf"task b\.1, batch 0: {words} \(test_rehearsal\.py:{line}\)"):
-            rehearse(topology, [{"numbers": pa.table({"value": [1]})}], Settings(tmp_path / function.__name__))
+        with pytest.raises(
+            BoltFailed, match=rf"task b\.1, batch 0: {words} \(test_rehearsal\.py:{line}\)"
+        ):
+            rehearse(
+                topology,
+                [{"numbers": pa.table({"value": [1]})}],
+                Settings(tmp_path / function.__name__),
+            )
 
 
 def test_wrong_results_of_a_bolt_are_its_failure(tmp_path: Path) -> None:
-    for function, message in ((lambda table: [1], "gave list"), (lambda table: table.rename_columns(["x"]), "")):
+    for function, message in (
+        (lambda table: [1], "gave list"),
+        (lambda table: table.rename_columns(["x"]), ""),
+    ):
         topology, _ = numbered(tmp_path, function, {"numbers": "shuffle"})
-        topology = topology.bolt("next", lambda t: t, inputs={"bolt": {"grouping": "fields", "fields": ["value"]}})
+        topology = topology.bolt(
+            "next", lambda t: t, inputs={"bolt": {"grouping": "fields", "fields": ["value"]}}
+        )
         with pytest.raises(BoltFailed) as error:
             rehearse(topology, [{"numbers": pa.table({"value": [1]})}], settings(tmp_path))
         assert (message or "no column `value` to group by") in error.value.message
@@ -270,7 +348,12 @@ def test_wrong_results_of_a_bolt_are_its_failure(tmp_path: Path) -> None:
 
 def test_state_under_another_key_is_refused(tmp_path: Path) -> None:
     def backwards(table: pa.Table, state: pa.Table) -> tuple[None, pa.Table]:
-        return None, pa.table({"word": [word[::-1] for word in table["word"].to_pylist()], "count": [1] * table.num_rows})
+        return None, pa.table(
+            {
+                "word": [word[::-1] for word in table["word"].to_pylist()],
+                "count": [1] * table.num_rows,
+            }
+        )
 
     topology = (
         Topology("t").spout("sentence", numbers(1), sentences).bolt("split", split, inputs={"sentence": "shuffle"})
@@ -297,7 +380,10 @@ def test_a_back_edge_delivers_in_the_next_batch(tmp_path: Path) -> None:
     in_force = PlanInForce(topology)
     batches = Batches(topology, in_force, settings(tmp_path))
     for batch, value in enumerate((8, 0, 0, 0, 0)):
-        tasks = {"numbers": 1, "halve": 3 - batch % 3}  # what three tasks carried over is sent by two, then by one
+        tasks = {
+            "numbers": 1,
+            "halve": 3 - batch % 3,
+        }  # what three tasks carried over is sent by two, then by one
         in_force.set(Placement("p", tasks, places(tasks, ("a",))))
         rehearse_batch(batches, batch, {"numbers": pa.table({"value": [value] * 6})})
     assert came == [(1, [0] * 6), (2, [0] * 6), (3, [0] * 6 + [1] * 6), (4, [0] * 6)]
@@ -309,9 +395,15 @@ def test_local_or_shuffle_stays_in_the_worker_of_the_plan(tmp_path: Path) -> Non
     )  # fmt: skip
     where = [("a", 0), ("b", 0), ("c", 0), ("a", 0), ("a", 0), ("a", 1), ("b", 0)]
     every = [("n", 0), ("n", 1), ("n", 2), ("here", 0), ("here", 1), ("here", 2), ("here", 3)]
-    in_force = PlanInForce(topology, Placement("p", {"n": 3, "here": 4}, dict(zip(every, where, strict=True))))
-    (done,) = rehearse(topology, [{"n": pa.table({"value": list(range(24))})}], settings(tmp_path), in_force)
-    sent = {r.task: {number for _, number, _, _ in r.edges} for r in done.reports if r.component == "n"}
+    in_force = PlanInForce(
+        topology, Placement("p", {"n": 3, "here": 4}, dict(zip(every, where, strict=True)))
+    )
+    (done,) = rehearse(
+        topology, [{"n": pa.table({"value": list(range(24))})}], settings(tmp_path), in_force
+    )
+    sent = {
+        r.task: {number for _, number, _, _ in r.edges} for r in done.reports if r.component == "n"
+    }
     assert sent == {"n.1": {0, 1}, "n.2": {3}, "n.3": {0, 1, 2, 3}}  # c has none of its own: to all
 
 
@@ -328,7 +420,9 @@ def test_input_from_an_earlier_level_waits_at_its_place(tmp_path: Path) -> None:
     rehearse(topology, [{"a": pa.table({"value": list(range(10))})}], settings(tmp_path))
     rows = came[0].to_pylist()
     for source, times in (("a", 1), ("b", 2), ("c", 1)):
-        assert sorted(row["value"] for row in rows if row["source"] == source) == sorted(list(range(10)) * times)
+        assert sorted(row["value"] for row in rows if row["source"] == source) == sorted(
+            list(range(10)) * times
+        )
 
 
 def test_streams_have_their_own_subscribers(tmp_path: Path) -> None:
@@ -338,7 +432,9 @@ def test_streams_have_their_own_subscribers(tmp_path: Path) -> None:
     came: dict[str, list[int]] = {}
 
     def keep(name: str) -> Callback:
-        return Callback(lambda batch, table: came.__setitem__(name, sorted(table["value"].to_pylist())))
+        return Callback(
+            lambda batch, table: came.__setitem__(name, sorted(table["value"].to_pylist()))
+        )
 
     topology = (
         Topology("t").spout("n", numbers(1)).bolt("sieve", sieve, inputs={"n": "shuffle"}, form="tuple")
@@ -362,7 +458,11 @@ def test_state_behind_a_global_grouping_is_held_by_the_first_task(tmp_path: Path
         Topology("t").spout("n", numbers(1), tasks=3).bolt("add", add, inputs={"n": "global"}, tasks=3, state=total)
         .sink("add", Callback(lambda batch, table: came.extend(table.to_pylist())))
     )  # fmt: skip
-    rehearse(topology, [{"n": pa.table({"value": [1, 2, 3]})}, {"n": pa.table({"value": [10]})}], settings(tmp_path))
+    rehearse(
+        topology,
+        [{"n": pa.table({"value": [1, 2, 3]})}, {"n": pa.table({"value": [10]})}],
+        settings(tmp_path),
+    )
     assert came == [{"key": "all", "sum": 6, "task": 1}, {"key": "all", "sum": 16, "task": 1}]
 
 
@@ -373,7 +473,13 @@ def test_a_changed_plan_file_is_the_new_plan_and_a_bad_one_is_refused(tmp_path: 
         tasks = {"sentence": 2, "split": 3, "count": count}
         runs = {name: [[node, 0, 1, n]] for name, n in tasks.items()}
         file.write_text(
-            json.dumps({"format": "headrace/1", "plan": {"placement": runs, "tasks": tasks}, "version": node * count})
+            json.dumps(
+                {
+                    "format": "headrace/1",
+                    "plan": {"placement": runs, "tasks": tasks},
+                    "version": node * count,
+                }
+            )
         )
 
     write("a", 2)
@@ -395,8 +501,13 @@ def test_a_plan_without_cores_is_refused_before_the_start() -> None:
     with pytest.raises(Infeasible) as refusal:
         check_cores(topology, one_node, {"a": 2})
     assert (refusal.value.needed, refusal.value.available, refusal.value.task) == (3, 2, "split.3")
-    assert "3 tasks at once on node a (split.1, split.2, split.3), which has 2 cores" in refusal.value.message
-    with pytest.raises(Infeasible, match=r"puts sentence\.1 on node a, which is not there; there are: b"):
+    assert (
+        "3 tasks at once on node a (split.1, split.2, split.3), which has 2 cores"
+        in refusal.value.message
+    )
+    with pytest.raises(
+        Infeasible, match=r"puts sentence\.1 on node a, which is not there; there are: b"
+    ):
         check_cores(topology, one_node, {"b": 9})
     with pytest.raises(HeadraceError):
         PlanInForce(topology, one_node, check=lambda p: check_cores(topology, p, {"a": 2}))

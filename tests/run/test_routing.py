@@ -23,7 +23,10 @@ KEYS = st.lists(st.one_of(st.none(), st.text(max_size=5)), min_size=1, max_size=
 def routed(table: pa.Table, tasks: int, **how: Any) -> dict[int, list[dict[str, Any]]]:
     beside = how.pop("beside", ())
     return {
-        task: rows.to_pylist() for task, rows in route(table, Input(**how), tasks, sender=how.pop("sender", 0), beside=beside)
+        task: rows.to_pylist()
+        for task, rows in route(
+            table, Input(**how), tasks, sender=how.pop("sender", 0), beside=beside
+        )
     }
 
 
@@ -45,7 +48,9 @@ def test_a_key_always_goes_to_the_task_that_owns_it(keys: list[str | None], task
         first, end = owned(task, tasks)
         groups = key_groups(pa.Table.from_pylist(rows, schema=table.schema), ["key"])
         assert ((groups >= first) & (groups < end)).all()
-        assert {row["key"] for row in rows}.isdisjoint(row["key"] for other, r in parts.items() if other != task for row in r)
+        assert {row["key"] for row in rows}.isdisjoint(
+            row["key"] for other, r in parts.items() if other != task for row in r
+        )
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 3, 7, 100, GROUPS])
@@ -59,7 +64,9 @@ def test_every_key_group_has_one_owner(tasks: int) -> None:
 
 def test_key_groups_are_the_same_in_every_version() -> None:
     """State files of earlier runs rely on these numbers: if they change, state of before can no longer be divided."""
-    table = pa.table({"word": ["amber", "birch", None], "n": pa.array([1, 2**40, None], pa.int64())})
+    table = pa.table(
+        {"word": ["amber", "birch", None], "n": pa.array([1, 2**40, None], pa.int64())}
+    )
     assert key_groups(table, ["word"]).tolist() == [30781, 17787, 0]
     assert key_groups(table, ["n"]).tolist() == [2560, 13552, 0]
     assert key_groups(table, ["word", "n"]).tolist() == [28202, 11859, 0]
@@ -86,7 +93,9 @@ def test_global_goes_to_the_first_and_all_to_every_task() -> None:
 def test_direct_goes_where_the_sender_says() -> None:
     table = pa.table({"n": [1, 2, 3], "_task": [3, 1, 3]})
     assert routed(table, 3, grouping="direct") == {0: [{"n": 2}], 2: [{"n": 1}, {"n": 3}]}
-    with pytest.raises(InvalidInput, match="names a task from 1 to 3; the receiver has tasks 1 to 2"):
+    with pytest.raises(
+        InvalidInput, match="names a task from 1 to 3; the receiver has tasks 1 to 2"
+    ):
         routed(table, 2, grouping="direct")
     with pytest.raises(InvalidInput, match="`_task`; there is none"):
         routed(pa.table({"n": [1]}), 2, grouping="direct")

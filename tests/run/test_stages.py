@@ -8,7 +8,9 @@ from headrace.run.stages import stages
 
 def graph(**inputs: list[str]) -> dict[str, Component]:
     return {
-        name: Component.model_validate({"spout": not sources, "inputs": dict.fromkeys(sources, "shuffle")})
+        name: Component.model_validate(
+            {"spout": not sources, "inputs": dict.fromkeys(sources, "shuffle")}
+        )
         for name, sources in inputs.items()
     }
 

@@ -23,7 +23,9 @@ def test_a_topology_can_be_planned_and_the_plan_read_back(tmp_path: Path) -> Non
     topology = word_count()
     app.write_text(json.dumps(topology.document()))
     cluster.write_text("format: headrace/1\ncluster:\n  nodes:\n    n{1..2}: {cpu: 400, type: t}\n")
-    result = CliRunner().invoke(main, ["place", str(app), str(cluster), "--by", "storm-even", "--out", str(plan)])
+    result = CliRunner().invoke(
+        main, ["place", str(app), str(cluster), "--by", "storm-even", "--out", str(plan)]
+    )
     assert result.exit_code == 0, result.output
     placement = read_placement(plan, topology)
     assert placement.tasks == {"sentence": 2, "split": 3, "count": 2}
@@ -34,7 +36,10 @@ def test_a_topology_can_be_planned_and_the_plan_read_back(tmp_path: Path) -> Non
 def test_the_section_says_what_was_declared() -> None:
     section = word_count().section()
     assert section["name"] == "word-count"
-    assert section["components"]["count"] == {"tasks": 2, "inputs": {"split": {"grouping": "fields", "fields": ["word"]}}}
+    assert section["components"]["count"] == {
+        "tasks": 2,
+        "inputs": {"split": {"grouping": "fields", "fields": ["word"]}},
+    }
     assert section["components"]["split"]["inputs"] == {"sentence": "shuffle"}
 
 
@@ -71,15 +76,35 @@ def test_a_topology_needs_a_spout_and_state_needs_its_key() -> None:
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        ({"assignment": {"sentence.1": {"node": "a"}}}, "2 tasks of `sentence` and does not place sentence.2"),
+        (
+            {"assignment": {"sentence.1": {"node": "a"}}},
+            "2 tasks of `sentence` and does not place sentence.2",
+        ),
         ({"assignment": {"other.1": {"node": "a"}}}, "no such component"),
         ({"assignment": {"sentence.one": {"node": "a"}}}, "tasks are called component.N"),
-        ({"placement": {"sentence": [["a", 0, 1, 2]], "split": [["a", 0, 1, 3], ["b", 0, 3, 3]]}}, "places split.3 twice"),
+        (
+            {
+                "placement": {
+                    "sentence": [["a", 0, 1, 2]],
+                    "split": [["a", 0, 1, 3], ["b", 0, 3, 3]],
+                }
+            },
+            "places split.3 twice",
+        ),
     ],
 )
-def test_a_plan_for_another_topology_is_refused(plan: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_a_plan_for_another_topology_is_refused(
+    plan: dict[str, Any], message: str, tmp_path: Path
+) -> None:
     file = tmp_path / "plan.json"
-    file.write_text(json.dumps({"format": "headrace/1", "plan": {**plan, "tasks": {"sentence": 2, "split": 3, "count": 2}}}))
+    file.write_text(
+        json.dumps(
+            {
+                "format": "headrace/1",
+                "plan": {**plan, "tasks": {"sentence": 2, "split": 3, "count": 2}},
+            }
+        )
+    )
     with pytest.raises(InvalidInput) as refusal:
         read_placement(file, word_count())
     assert message in refusal.value.message

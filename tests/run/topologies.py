@@ -32,13 +32,20 @@ def sentences(table: pa.Table) -> pa.Table:
 
 
 def split(table: pa.Table) -> pa.Table:
-    return pa.table({"word": [word for text in table["sentence"].to_pylist() for word in text.split()]})
+    return pa.table(
+        {"word": [word for text in table["sentence"].to_pylist() for word in text.split()]}
+    )
 
 
 def count(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Adds to the counts; emits the new count of each word of this batch."""
     seen = table.group_by("word").aggregate([("word", "count")]).rename_columns(["word", "count"])
-    both = pa.concat_tables([state, seen]).group_by("word").aggregate([("count", "sum")]).rename_columns(["word", "count"])
+    both = (
+        pa.concat_tables([state, seen])
+        .group_by("word")
+        .aggregate([("count", "sum")])
+        .rename_columns(["word", "count"])
+    )
     return both.join(seen.select(["word"]), "word", join_type="left semi"), both
 
 
@@ -50,7 +57,9 @@ def count_frame(frame: Any, state: Any) -> tuple[Any, Any]:
     return both.merge(seen[["word"]], on="word"), both
 
 
-def count_tuple(row: Mapping[str, Any], state: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def count_tuple(
+    row: Mapping[str, Any], state: dict[str, dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
     held = state.setdefault(row["word"], {"word": row["word"], "count": 0})
     held["count"] += 1
     yield dict(held)
@@ -59,7 +68,13 @@ def count_tuple(row: Mapping[str, Any], state: dict[str, dict[str, Any]]) -> Ite
 COUNTERS: Mapping[Form, Any] = {"arrow": count, "pandas": count_frame, "tuple": count_tuple}
 
 
-def word_count(out: Path | None = None, *, source: Source | None = None, per_batch: int = 100, form: Form = "arrow") -> Topology:
+def word_count(
+    out: Path | None = None,
+    *,
+    source: Source | None = None,
+    per_batch: int = 100,
+    form: Form = "arrow",
+) -> Topology:
     """Sentences from numbers, split, counted."""
     topology = (
         Topology("word-count")
@@ -83,17 +98,25 @@ def expected_counts(end: int) -> dict[str, int]:
 def final_counts(out: Path) -> dict[str, int]:
     """The last count of each word in a Parquet output, in the order of batches."""
     counts: dict[str, int] = {}
-    for batch in sorted(out.glob("batch=*"), key=lambda folder: int(folder.name.removeprefix("batch="))):
+    for batch in sorted(
+        out.glob("batch=*"), key=lambda folder: int(folder.name.removeprefix("batch="))
+    ):
         owners: dict[str, str] = {}
         for file in sorted(batch.glob("*.parquet")):
             for row in pq.ParquetFile(file).read().to_pylist():
-                assert owners.setdefault(row["word"], file.name) == file.name, f"{row['word']} was counted by two tasks"
-                assert row["count"] > counts.get(row["word"], 0), f"the count of {row['word']} went back"
+                assert owners.setdefault(row["word"], file.name) == file.name, (
+                    f"{row['word']} was counted by two tasks"
+                )
+                assert row["count"] > counts.get(row["word"], 0), (
+                    f"the count of {row['word']} went back"
+                )
                 counts[row["word"]] = row["count"]
     return counts
 
 
-def places(tasks: Mapping[str, int], nodes: Sequence[str]) -> dict[tuple[str, int], tuple[str, int]]:
+def places(
+    tasks: Mapping[str, int], nodes: Sequence[str]
+) -> dict[tuple[str, int], tuple[str, int]]:
     """Tasks dealt over nodes in turn."""
     every = [(name, number) for name, count in tasks.items() for number in range(count)]
     return {task: (nodes[i % len(nodes)], 0) for i, task in enumerate(every)}

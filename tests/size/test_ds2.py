@@ -21,7 +21,9 @@ def test_without_headroom_it_is_rate_over_true_rate() -> None:
 def test_utilisation_lag_and_restart_add_up() -> None:
     assert tasks(200, utilisation=0.5, restart_s=0) == 4
     assert tasks(200, utilisation=0.5, restart_s=180) == 5  # and a tenth of 200 to catch up with
-    assert tasks(200, utilisation=1, restart_s=0, lag=18_000 * 2 + 1) == 3  # 20 tuples/s more for half an hour
+    assert (
+        tasks(200, utilisation=1, restart_s=0, lag=18_000 * 2 + 1) == 3
+    )  # 20 tuples/s more for half an hour
     assert tasks(200, utilisation=1, restart_s=0, lag=18_000, catch_up_s=18_000) == 3
 
 
@@ -29,7 +31,10 @@ def test_downstream_rates_and_mean_machines_count() -> None:
     content = chain([10, 10], rate=100)
     content["topology"]["components"]["b1"]["selectivity"] = 3
     content["cluster"]["nodes"] = {"a": {"type": "x", "cpu": 100}, "b": {"type": "y", "cpu": 100}}
-    content["profile"]["b2"] = {"x": {"cpu_ms": 10}, "y": {"cpu_ms": 5}}  # 100 and 200 tuples/s: 150 on average
+    content["profile"]["b2"] = {
+        "x": {"cpu_ms": 10},
+        "y": {"cpu_ms": 5},
+    }  # 100 and 200 tuples/s: 150 on average
     sized = ds2(workload_of(content), utilisation=1, restart_s=0)
     assert sized.tasks == {"source": 1, "b1": 1, "b2": 2}
 

@@ -42,7 +42,9 @@ def test_divisible_work_fills_alike_nodes_exactly() -> None:
 
 @pytest.mark.parametrize("layout", ["linear", "diamond", "star"])
 @pytest.mark.parametrize(("fixed", "share"), [(0.0, 0.95), (0.5, 0.9), (2.0, 0.9)])
-def test_nasiris_cases_are_near_the_bound_and_above_nasiri(layout: Any, fixed: float, share: float) -> None:
+def test_nasiris_cases_are_near_the_bound_and_above_nasiri(
+    layout: Any, fixed: float, share: float
+) -> None:
     content = nasiri_scenario(layout, "small", fixed)
     sized = headrace(workload_of(content))
     assert sized.bound is not None
@@ -129,13 +131,17 @@ def test_several_topologies_share_the_cluster() -> None:
     other = chain([30])["topology"] | {"name": "other"}
     content = chain([10], nodes=4)
     del content["topology"]
-    content |= {"topologies": [one, other], "profile": {"one/b1": {"*": {"cpu_ms": 10}}, "other/b1": {"*": {"cpu_ms": 30}}}}
+    content |= {
+        "topologies": [one, other],
+        "profile": {"one/b1": {"*": {"cpu_ms": 10}}, "other/b1": {"*": {"cpu_ms": 30}}},
+    }
     sized = headrace(workload_of(content))
     assert sized.rate == pytest.approx(200, rel=0.02)  # 100 each, 400 points
 
 
 def test_one_machine_per_task_is_solved_exactly() -> None:
-    # Five nodes; the source needs one, b1 (1 point per tuple/s) and b2 (2 points) share the other four: 1 and 3 carry 100.
+    # Five nodes; the source needs one, b1 (1 point per tuple/s) and b2 (2 points) share the other
+    # four: 1 and 3 carry 100.
     content = chain([10, 20], nodes=5) | {"machine_per_task": True}
     sized = headrace(workload_of(content))
     assert sized.tasks == {"source": 1, "b1": 1, "b2": 2}
@@ -172,7 +178,8 @@ def test_few_tasks_carry_a_rate_that_is_asked_for() -> None:
 
 
 def test_more_and_smaller_tasks_are_taken_where_the_fewest_do_not_fit() -> None:
-    # 66 points of each of three bolts on two nodes: whole tasks do not fit, halves do (3 x 33 on each node).
+    # 66 points of each of three bolts on two nodes: whole tasks do not fit, halves do (3 x 33 on
+    # each node).
     sized = headrace(workload_of(chain([66, 66, 66], nodes=2)), rate=10)
     assert sum(sized.tasks[f"b{i}"] for i in (1, 2, 3)) > 3
     assert sized.rate >= 10
@@ -189,7 +196,9 @@ def test_a_rate_on_one_machine_per_task_takes_the_fewest_nodes() -> None:
 
 def test_a_rate_beyond_the_cluster_is_refused_with_the_largest_that_works() -> None:
     content = chain([10], nodes=2)
-    with pytest.raises(Infeasible, match=r"does not carry 500 tuples/s; the largest rate found that works is 200") as refused:
+    with pytest.raises(
+        Infeasible, match=r"does not carry 500 tuples/s; the largest rate found that works is 200"
+    ) as refused:
         planner.size(workload_of(content), rate=500)
     assert refused.value.available is not None
     assert planner.size(workload_of(content), rate=refused.value.available).report is not None

@@ -21,8 +21,9 @@ from tests.size.workloads import chain, workload_of
 
 
 def test_one_bolt_doubles_until_both_machines_are_full() -> None:
-    # 10 ms per tuple are 1 point per tuple/s. 10, 20, 40, 80: on n1. 160 is too much: a second instance on n2, 80 points each.
-    # 320, 240 need a third instance, for which nobody has room; 200 with a quarter step fills both.
+    # 10 ms per tuple are 1 point per tuple/s. 10, 20, 40, 80: on n1. 160 is too much: a second
+    # instance on n2, 80 points each. 320, 240 need a third instance, for which nobody has room; 200
+    # with a quarter step fills both.
     sized = nasiri(workload_of(chain([10])))
     assert sized.tasks == {"source": 1, "b1": 2}
     assert sized.rate == pytest.approx(200)
@@ -31,8 +32,9 @@ def test_one_bolt_doubles_until_both_machines_are_full() -> None:
 
 
 def test_the_hottest_task_gets_the_next_instance() -> None:
-    # b1 takes 1, b2 takes 2 points per tuple/s. At 40: 40 + 80 on n1, b2 is hottest, its second instance goes to n2. At 60 (half step): b1
-    # and b2 take 60 each on n1, the first of equals is b1, its second instance goes to n2. Then n1 carries 1.5 points per tuple/s: 66.7.
+    # b1 takes 1, b2 takes 2 points per tuple/s. At 40: 40 + 80 on n1, b2 is hottest, its second
+    # instance goes to n2. At 60 (half step): b1 and b2 take 60 each on n1, the first of equals is
+    # b1, its second instance goes to n2. Then n1 carries 1.5 points per tuple/s: 66.7.
     sized = nasiri(workload_of(chain([10, 20])))
     assert sized.tasks == {"source": 1, "b1": 2, "b2": 2}
     assert sized.rate == pytest.approx(100 / 1.5)
@@ -40,7 +42,9 @@ def test_the_hottest_task_gets_the_next_instance() -> None:
 
 def test_an_instance_goes_where_it_uses_least() -> None:
     content = chain([10], nodes=3)
-    content["cluster"]["nodes"] = {n: {"type": t, "cpu": 100} for n, t in (("a", "slow"), ("b", "fast"), ("c", "slow"))}
+    content["cluster"]["nodes"] = {
+        n: {"type": t, "cpu": 100} for n, t in (("a", "slow"), ("b", "fast"), ("c", "slow"))
+    }
     content["profile"]["b1"] = {"slow": {"cpu_ms": 20}, "fast": {"cpu_ms": 10}}
     sized = nasiri(workload_of(content))
     assert sized.assignment is not None
@@ -81,7 +85,10 @@ def test_the_exhaustive_search_finds_what_another_one_finds() -> None:
     for _ in range(6):
         fixed = random.choice((0.0, 3.0))
         content = chain([random.choice((5, 8, 13)), random.choice((9, 17))], fixed=fixed)
-        content["cluster"]["nodes"] = {"a": {"type": "x", "cpu": 100}, "b": {"type": "y", "cpu": random.choice((60, 100))}}
+        content["cluster"]["nodes"] = {
+            "a": {"type": "x", "cpu": 100},
+            "b": {"type": "y", "cpu": random.choice((60, 100))},
+        }
         for bolt in ("b1", "b2"):
             x = content["profile"][bolt].pop("*")
             content["profile"][bolt] = {"x": x, "y": {**x, "cpu_ms": x["cpu_ms"] * 1.7}}

@@ -32,20 +32,38 @@ def points(name: str) -> dict[int, ThreadPoint]:
 
 @pytest.mark.parametrize(
     ("name", "threads", "cpu", "memory"),
-    [("xml", 1, 73.76, 31.03), ("table", 410, 638.78, 612.64), ("pi", 5, 243.98, 200.99), ("blob", 450, 900, 900)],
+    [
+        ("xml", 1, 73.76, 31.03),
+        ("table", 410, 638.78, 612.64),
+        ("pi", 5, 243.98, 200.99),
+        ("blob", 450, 900, 900),
+    ],
 )
 def test_mba_at_270_tuples_per_s(name: str, threads: int, cpu: float, memory: float) -> None:
     found = bundled(270, points(name))
-    assert (found.threads, found.cpu, found.memory) == (threads, pytest.approx(cpu, abs=0.005), pytest.approx(memory, abs=0.005))
+    assert (found.threads, found.cpu, found.memory) == (
+        threads,
+        pytest.approx(cpu, abs=0.005),
+        pytest.approx(memory, abs=0.005),
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "threads", "cpu", "memory"),
-    [("xml", 1, 43.71, 18.39), ("table", 54, 54.4, 61.33), ("pi", 2, 140.72, 3.15), ("blob", 80, 538.4, 1913.6)],
+    [
+        ("xml", 1, 43.71, 18.39),
+        ("table", 54, 54.4, 61.33),
+        ("pi", 2, 140.72, 3.15),
+        ("blob", 80, 538.4, 1913.6),
+    ],
 )
 def test_lsa_at_160_tuples_per_s(name: str, threads: int, cpu: float, memory: float) -> None:
     found = linear(160, points(name))
-    assert (found.threads, found.cpu, found.memory) == (threads, pytest.approx(cpu, abs=0.005), pytest.approx(memory, abs=0.005))
+    assert (found.threads, found.cpu, found.memory) == (
+        threads,
+        pytest.approx(cpu, abs=0.005),
+        pytest.approx(memory, abs=0.005),
+    )
 
 
 def test_one_thread_writes_270_tuples_per_s() -> None:
@@ -58,7 +76,10 @@ def test_slots_hold_what_needs_more() -> None:
 
 
 def document(rate: float, threads: dict[str, Any]) -> dict[str, Any]:
-    components = {"s": {"spout": True, "rate": rate, "tasks": 2}, "blob": {"inputs": {"s": "shuffle"}}}
+    components = {
+        "s": {"spout": True, "rate": rate, "tasks": 2},
+        "blob": {"inputs": {"s": "shuffle"}},
+    }
     return {
         "topology": {"components": components},
         "profile": {"blob": threads},

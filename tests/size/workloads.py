@@ -15,13 +15,17 @@ def workload_of(content: dict[str, Any]) -> Workload:
     return Workload(validated({"format": FORMAT, **content}, {}))
 
 
-def chain(costs_ms: Sequence[float], *, rate: float = 10, fixed: float = 0.0, nodes: int = 2, **node: Any) -> dict[str, Any]:
+def chain(
+    costs_ms: Sequence[float], *, rate: float = 10, fixed: float = 0.0, nodes: int = 2, **node: Any
+) -> dict[str, Any]:
     """A source that costs nothing and bolts b1, b2, .. behind each other, on alike nodes of one core."""
     components: dict[str, Any] = {"source": {"spout": True, "rate": rate}}
     before = "source"
     for i in range(1, len(costs_ms) + 1):
         components[f"b{i}"] = {"inputs": {before: "shuffle"}}
         before = f"b{i}"
-    profile = {f"b{i}": {"*": {"cpu_ms": ms, "cpu_fixed": fixed}} for i, ms in enumerate(costs_ms, 1)}
+    profile = {
+        f"b{i}": {"*": {"cpu_ms": ms, "cpu_fixed": fixed}} for i, ms in enumerate(costs_ms, 1)
+    }
     cluster = {"nodes": {f"n{i}": {"type": "x", "cpu": 100, **node} for i in range(1, nodes + 1)}}
     return {"topology": {"components": components}, "profile": profile, "cluster": cluster}

@@ -24,7 +24,9 @@ def small_instance(seed: int) -> Instance:
     a, b = np.triu_indices(classes)
     present = rng.random(len(a)) < 0.7
     whole = rng.random() < 0.5
-    weight = rng.integers(1, 4, len(a)).astype(np.float64) if whole else rng.uniform(0.1, 5.0, len(a))
+    weight = (
+        rng.integers(1, 4, len(a)).astype(np.float64) if whole else rng.uniform(0.1, 5.0, len(a))
+    )
     demand = rng.integers(1, 4, (types, classes, resources)).astype(np.float64)
     if alike:
         weight[:] = 1.0
@@ -41,10 +43,14 @@ def small_instance(seed: int) -> Instance:
         demand=demand,
         node_type=rng.integers(0, types, nodes),
         capacity=capacity,
-        allowed=np.ones((classes, nodes), dtype=np.bool_) if alike else rng.random((classes, nodes)) < 0.95,
+        allowed=np.ones((classes, nodes), dtype=np.bool_)
+        if alike
+        else rng.random((classes, nodes)) < 0.95,
         apart=rng.random(classes) < 0.15,
         group=rng.integers(0, groups, classes),
-        slots=rng.integers(1 if groups == 1 else 0, 4, nodes) if rng.random() < 0.5 else np.full(nodes, 4, dtype=np.int64),
+        slots=rng.integers(1 if groups == 1 else 0, 4, nodes)
+        if rng.random() < 0.5
+        else np.full(nodes, 4, dtype=np.int64),
         heap=heap,
         memory=memory,
     )
@@ -64,7 +70,12 @@ def fits(instance: Instance, x: Ints) -> bool:
             return False
         needed = 0
         for g in np.unique(instance.group[x[:, n] > 0]):
-            memory = [m for c, m in enumerate(instance.memory.tolist()) if instance.group[c] == g for _ in range(x[c, n])]
+            memory = [
+                m
+                for c, m in enumerate(instance.memory.tolist())
+                if instance.group[c] == g
+                for _ in range(x[c, n])
+            ]
             needed += fewest_bins(memory, float(instance.heap[g]))
         if needed > instance.slots[n]:
             return False

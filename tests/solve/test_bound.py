@@ -33,7 +33,9 @@ def test_the_bound_is_nearly_the_optimum_of_a_diamond() -> None:
 
 def test_the_bound_holds_for_a_plan_of_ten_thousand_tasks_and_is_most_of_it() -> None:
     instance = chain(classes=40, tasks_each=250, nodes=100)
-    side_by_side = np.zeros((40, 100), dtype=np.int64)  # 2 of 5 nodes' worth of each class, next to its neighbour in the chain
+    side_by_side = np.zeros(
+        (40, 100), dtype=np.int64
+    )  # 2 of 5 nodes' worth of each class, next to its neighbour in the chain
     for pair in range(20):
         for node in range(5):
             side_by_side[[2 * pair, 2 * pair + 1], 5 * pair + node] = 50
@@ -52,24 +54,32 @@ def test_many_unlike_nodes_are_thrown_together_without_breaking_the_bound() -> N
         copies = -(-2 * MOST_NODE_CLASSES // len(instance.node_type))
         none_allowed = np.zeros((len(instance.count), len(instance.node_type)), dtype=np.bool_)
         more = np.arange(1, copies + 1)[:, None, None] * np.ones_like(instance.capacity)
-        crowded = replace(  # the further nodes differ from each other, and nothing may stand on them
-            instance,
-            node_type=np.tile(instance.node_type, copies + 1),
-            capacity=np.concatenate([instance.capacity, *more]),
-            allowed=np.concatenate([instance.allowed, *[none_allowed] * copies], axis=1),
-            slots=np.tile(instance.slots, copies + 1),
+        crowded = (
+            replace(  # the further nodes differ from each other, and nothing may stand on them
+                instance,
+                node_type=np.tile(instance.node_type, copies + 1),
+                capacity=np.concatenate([instance.capacity, *more]),
+                allowed=np.concatenate([instance.allowed, *[none_allowed] * copies], axis=1),
+                slots=np.tile(instance.slots, copies + 1),
+            )
         )
         assert crossing_bound(crowded)[0] <= least + 1e-6
 
 
 def test_no_traffic_or_room_for_all_gives_the_trivial_bound() -> None:
     instance = microbenchmark("linear", 10, "HOM")
-    assert crossing_bound(replace(instance, edge_weight=np.zeros_like(instance.edge_weight))) == (0.0, "trivial")
+    assert crossing_bound(replace(instance, edge_weight=np.zeros_like(instance.edge_weight))) == (
+        0.0,
+        "trivial",
+    )
     assert crossing_bound(replace(instance, capacity=np.full((10, 1), np.inf))) == (0.0, "trivial")
 
 
 def test_a_deadline_that_has_passed_leaves_the_trivial_bound() -> None:
-    assert crossing_bound(microbenchmark("diamond", 32, "HET"), deadline=lambda: True) == (0.0, "trivial")
+    assert crossing_bound(microbenchmark("diamond", 32, "HET"), deadline=lambda: True) == (
+        0.0,
+        "trivial",
+    )
 
 
 def chain(*, classes: int, tasks_each: int, nodes: int) -> Instance:

@@ -34,7 +34,9 @@ def test_it_is_what_brute_force_finds(seed: int) -> None:
         assert instance.crossing(x) == pytest.approx(least)
 
 
-def test_types_that_differ_and_too_many_patterns_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_types_that_differ_and_too_many_patterns_are_left_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     instance = next(
         found
         for found in map(same_on_all_types, range(100))

@@ -31,7 +31,9 @@ def test_what_crosses_between_classes_is_what_crosses_between_tasks(seed: int) -
     node = random_nodes(problem, seed)
     classes = classes_of(problem)
     crossing = classes.instance.crossing(classes.counts(node))
-    assert crossing == pytest.approx(traffic(problem, Assignment(node, np.zeros_like(node))).inter_node, abs=1e-6)
+    assert crossing == pytest.approx(
+        traffic(problem, Assignment(node, np.zeros_like(node))).inter_node, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -50,7 +52,9 @@ def test_demand_of_the_classes_is_demand_of_their_tasks(seed: int) -> None:
     owner = np.empty(problem.task_count, dtype=np.int64)
     owner[classes.order] = np.repeat(np.arange(len(classes.component)), np.diff(classes.first))
     for y in range(len(problem.types)):
-        own = classes.instance.demand[y][owner][:, : len(problem.resources)]  # what follows keeps classes apart
+        own = classes.instance.demand[y][owner][
+            :, : len(problem.resources)
+        ]  # what follows keeps classes apart
         assert own == pytest.approx(problem.task_demand(y))
 
 

@@ -113,14 +113,18 @@ def test_plans_go_to_clusters_and_back_unchanged() -> None:
 @pytest.mark.parametrize("strict", [False, True])
 def test_large_plans_keep_every_limit_and_are_the_same_again(prefer: str, strict: bool) -> None:
     instance = operators(7, strict=strict)
-    found, again = (least_crossing_search(instance, steps=100_000, seed=3, prefer=prefer) for _ in range(2))
+    found, again = (
+        least_crossing_search(instance, steps=100_000, seed=3, prefer=prefer) for _ in range(2)
+    )
     assert found is not None
     assert again is not None
     assert feasible(instance, found.x)
     assert (found.x == again.x).all()
 
 
-def test_clusters_leave_less_traffic_than_the_same_steps_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clusters_leave_less_traffic_than_the_same_steps_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def crossing() -> float:
         found = [least_crossing_search(operators(seed), steps=200_000) for seed in range(3)]
         return sum(f.crossing for f in found if f is not None)
@@ -148,7 +152,9 @@ def test_a_deadline_among_clusters_leaves_a_feasible_plan() -> None:
     assert feasible(instance, found.x)
 
 
-def test_classes_are_placed_without_clusters_where_those_cannot_be_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_classes_are_placed_without_clusters_where_those_cannot_be_packed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def too_large(instance: Instance, cluster: Ints) -> tuple[Instance, Ints]:
         smaller, each = merged(instance, cluster)
         return replace(smaller, capacity=0.6 * instance.capacity), each

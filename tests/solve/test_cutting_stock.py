@@ -18,16 +18,27 @@ from headrace.solve.rate_lp import Pools, cheapest_machines
 from tests.size.workloads import workload_of
 
 
-def pools(cpu: list[float], *, other: Any = None, room: Any = None, components: int = 2, apart: tuple[int, ...] = ()) -> Pools:
+def pools(
+    cpu: list[float],
+    *,
+    other: Any = None,
+    room: Any = None,
+    components: int = 2,
+    apart: tuple[int, ...] = (),
+) -> Pools:
     kinds = len(cpu)
     return Pools(
         by_rate=np.ones((components, kinds)),
         fixed=np.zeros((components, kinds)),
-        other=np.zeros((components, 1)) if other is None else np.array(other, dtype=np.float64).reshape(-1, 1),
+        other=np.zeros((components, 1))
+        if other is None
+        else np.array(other, dtype=np.float64).reshape(-1, 1),
         thread=np.full(kinds, 100.0),
         may=np.ones((components, kinds), dtype=bool),
         cpu=np.array(cpu),
-        room=np.full((kinds, 1), np.inf) if room is None else np.array(room, dtype=np.float64).reshape(-1, 1),
+        room=np.full((kinds, 1), np.inf)
+        if room is None
+        else np.array(room, dtype=np.float64).reshape(-1, 1),
         most=np.full(components, 10**9),
         apart=np.isin(np.arange(components), apart),
     )
@@ -53,7 +64,9 @@ def test_the_grid_never_lets_in_more_than_fits() -> None:
     random = np.random.default_rng(4)
     for _ in range(20):
         cpu = random.uniform(3, 60, size=(6, 1))
-        held = best_held(pools([100], components=6), Sizes(np.full(6, 50), cpu), 0, random.uniform(0, 3, 6))
+        held = best_held(
+            pools([100], components=6), Sizes(np.full(6, 50), cpu), 0, random.uniform(0, 3, 6)
+        )
         assert float(cpu[:, 0] @ held) <= 100 * (1 + 1e-9)
         assert float(cpu[:, 0] @ held) > 100 * (1 - 60 / 100)
     assert GRID >= 1000
@@ -63,7 +76,9 @@ def test_the_grid_never_lets_in_more_than_fits() -> None:
 def test_few_tasks_get_the_cheapest_machines(seed: int) -> None:
     random = np.random.default_rng(seed)
     here = pools([100.0, 200.0])
-    sizes = Sizes(random.integers(1, 4, 2), np.repeat(random.uniform(20, 95, size=(2, 1)), 2, axis=1))
+    sizes = Sizes(
+        random.integers(1, 4, 2), np.repeat(random.uniform(20, 95, size=(2, 1)), 2, axis=1)
+    )
     price, available = np.array([1.0, random.uniform(1.6, 2.2)]), np.array([4.0, 4.0])
     found = dived(here, sizes, generated(here, sizes, price, available), price, available, None)
     assert found is not None
@@ -103,11 +118,23 @@ def test_too_few_machines_give_none() -> None:
     here, price = pools([100.0]), np.array([1.0])
     sizes = Sizes(np.array([3, 3]), np.full((2, 1), 60.0))
     assert generated(here, sizes, price, np.array([3.0])).value == np.inf
-    assert dived(here, sizes, generated(here, sizes, price, np.array([3.0])), price, np.array([3.0]), None) is None
+    assert (
+        dived(
+            here,
+            sizes,
+            generated(here, sizes, price, np.array([3.0])),
+            price,
+            np.array([3.0]),
+            None,
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(("components", "seed", "times"), [(12, 2, 30), (18, 8, 10)])
-def test_random_topologies_are_within_five_percent_and_feasible_at_their_rate(components: int, seed: int, times: int) -> None:
+def test_random_topologies_are_within_five_percent_and_feasible_at_their_rate(
+    components: int, seed: int, times: int
+) -> None:
     content = random_topology(components, seed=seed)
     rate = times * sum(spec.get("rate", 0.0) for spec in content["topology"]["components"].values())
     plan = headrace(workload_of(content), rate=rate)

@@ -14,7 +14,12 @@ from headrace.solve.dop import Market, cheapest, fastest
 
 def market(random: Random, components: int, types: int) -> Market:
     return Market(
-        carries=np.array([[random.choice((0.0, 1.0, 1.5, 2.0, 3.5)) for _ in range(types)] for _ in range(components)]),
+        carries=np.array(
+            [
+                [random.choice((0.0, 1.0, 1.5, 2.0, 3.5)) for _ in range(types)]
+                for _ in range(components)
+            ]
+        ),
         price=np.array([random.choice((1.0, 1.6, 2.5)) for _ in range(types)]),
         available=np.array([random.randint(1, 4) for _ in range(types)]),
         most=np.array([random.choice((2, 9)) for _ in range(components)]),
@@ -25,7 +30,12 @@ def everything(market: Market) -> list[np.ndarray[tuple[int, int], np.dtype[np.i
     """Every choice of one type and a count per component that availability allows."""
     components, types = market.carries.shape
     options = [
-        [(y, n) for y in range(types) if market.carries[c, y] > 0 for n in range(1, min(market.available[y], market.most[c]) + 1)]
+        [
+            (y, n)
+            for y in range(types)
+            if market.carries[c, y] > 0
+            for n in range(1, min(market.available[y], market.most[c]) + 1)
+        ]
         for c in range(components)
     ]
     found: list[np.ndarray[tuple[int, int], np.dtype[np.int64]]] = []
@@ -59,7 +69,9 @@ def test_the_best_of_all_choices_is_found(seed: int) -> None:
     wanted = m.factor(best)
     cheap = cheapest(m, wanted)
     assert cheap is not None
-    assert m.cost(cheap) == pytest.approx(min(m.cost(x) for x in choices if m.factor(x) >= wanted - 1e-9))
+    assert m.cost(cheap) == pytest.approx(
+        min(m.cost(x) for x in choices if m.factor(x) >= wanted - 1e-9)
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -68,7 +80,10 @@ def test_the_best_of_all_mixtures_is_found(seed: int) -> None:
     m = market(random, 2, 3)
     budget = random.choice((5.0, 9.0))
     rows = [np.array(x) for x in product(*(range(n + 1) for n in m.available)) if any(x)]
-    usable = [[x for x in rows if x.sum() <= m.most[c] and (m.carries[c][x > 0] > 0).all()] for c in range(2)]
+    usable = [
+        [x for x in rows if x.sum() <= m.most[c] and (m.carries[c][x > 0] > 0).all()]
+        for c in range(2)
+    ]
     pairs = [np.array(pair) for pair in product(*usable)]
     paid = [x for x in pairs if (x.sum(axis=0) <= m.available).all() and m.cost(x) <= budget + 1e-9]
     best = fastest(m, budget, mixed=True)

@@ -81,10 +81,17 @@ def test_bounds_hold_whenever_the_solver_is_stopped() -> None:
         ("star", 28, ONE_NODE_OF_5, 83),  # the thesis prints 84
         ("diamond", 30, "HET", 146),
         ("star", 30, "HET", 86),
-        ("linear", 32, "HOM", 28),  # every node holds two operators: 7 of the 15 joints are cut, 4 pairs each
+        (
+            "linear",
+            32,
+            "HOM",
+            28,
+        ),  # every node holds two operators: 7 of the 15 joints are cut, 4 pairs each
     ],
 )
-def test_published_optima_of_the_microbenchmarks(layout: str, tasks: int, cluster: str | tuple[int, ...], least: float) -> None:
+def test_published_optima_of_the_microbenchmarks(
+    layout: str, tasks: int, cluster: str | tuple[int, ...], least: float
+) -> None:
     instance = microbenchmark(layout, tasks, cluster)
     proof = least_crossing(instance)
     assert proof.proven
@@ -136,7 +143,9 @@ def test_a_capacity_met_exactly_is_enough_and_a_hair_less_is_not() -> None:
 
 def test_tasks_that_fit_nowhere_together_are_infeasible_even_where_the_sum_fits() -> None:
     instance = microbenchmark("linear", 10, (5, 5))
-    bulky = replace(instance, demand=np.full_like(instance.demand, 1.9), capacity=np.array([[9.5], [9.5]]))
+    bulky = replace(
+        instance, demand=np.full_like(instance.demand, 1.9), capacity=np.array([[9.5], [9.5]])
+    )
     assert least_crossing(bulky).proven
     assert least_crossing(replace(bulky, capacity=np.array([[9.4], [9.8]]))).infeasible
 

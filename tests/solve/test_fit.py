@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headrace.solve.fit import State, Terms, empty_state, feasible, load_state, overload_after, put, room, slots_taken, terms_of
+from headrace.solve.fit import (
+    State,
+    Terms,
+    empty_state,
+    feasible,
+    load_state,
+    overload_after,
+    put,
+    room,
+    slots_taken,
+    terms_of,
+)
 from headrace.solve.instance import Instance, Ints
 
 
@@ -46,8 +57,13 @@ def slots_by_task(instance: Instance, x: Ints, n: int) -> int:
         if not len(classes):
             continue
         bins = [0.0]
-        for need in sorted((float(instance.memory[c]) for c in classes for _ in range(int(x[c, n]))), reverse=True):
-            at = next((i for i, used in enumerate(bins) if used + need <= instance.heap[g] * (1 + 1e-9)), len(bins))
+        for need in sorted(
+            (float(instance.memory[c]) for c in classes for _ in range(int(x[c, n]))), reverse=True
+        ):
+            at = next(
+                (i for i, used in enumerate(bins) if used + need <= instance.heap[g] * (1 + 1e-9)),
+                len(bins),
+            )
             bins[at : at + 1] = [bins[at] + need if at < len(bins) else need]
         slots += len(bins)
     return slots
@@ -88,12 +104,27 @@ def test_the_state_after_many_changes_equals_a_fresh_one(seed: int) -> None:
         x[c, m] += k
     _, fresh, fresh_cost = loaded(instance, x)
     assert cost == pytest.approx(fresh_cost)
-    for name in ("x", "pull", "used", "tasks", "members", "bins", "taken", "over", "contents", "holders"):
+    for name in (
+        "x",
+        "pull",
+        "used",
+        "tasks",
+        "members",
+        "bins",
+        "taken",
+        "over",
+        "contents",
+        "holders",
+    ):
         assert getattr(state, name) == pytest.approx(getattr(fresh, name), abs=1e-9), name
     for n in range(x.shape[1]):
-        assert set(state.content[n, : state.contents[n]].tolist()) == set(np.nonzero(x[:, n])[0].tolist())
+        assert set(state.content[n, : state.contents[n]].tolist()) == set(
+            np.nonzero(x[:, n])[0].tolist()
+        )
     for c in range(x.shape[0]):
-        assert set(state.holder[c, : state.holders[c]].tolist()) == set(np.nonzero(x[c])[0].tolist())
+        assert set(state.holder[c, : state.holders[c]].tolist()) == set(
+            np.nonzero(x[c])[0].tolist()
+        )
 
 
 def test_room_is_the_most_that_fits() -> None:
@@ -118,4 +149,6 @@ def test_a_full_node_is_feasible_and_a_hair_more_is_not() -> None:
     roomy = fields | {"slots": np.full(4, 1000), "heap": np.full(3, 1e6)}
     assert feasible(Instance(**(roomy | {"capacity": used})), x)
     assert not feasible(Instance(**(roomy | {"capacity": used * (1 - 1e-6)})), x)
-    assert not feasible(Instance(**(roomy | {"capacity": used, "slots": np.array([1000, 1000, 1000, 0])})), x)
+    assert not feasible(
+        Instance(**(roomy | {"capacity": used, "slots": np.array([1000, 1000, 1000, 0])})), x
+    )

@@ -45,12 +45,19 @@ def test_few_tasks_and_memory_limit() -> None:
     # A task takes half the memory of a machine; tasks are threads of 100 points, machines have 400.
     large = pools(cpu=np.full(2, 400.0), other=np.array([[1.0]]), room=np.array([[2.0], [2.0]]))
     assert rate(large, 1, 0) == pytest.approx(2 * 100 / 10)
-    assert most_rate(pools(other=np.array([[3.0]]), room=np.array([[2.0], [2.0]])), np.array([1.0, 0.0])) is None
+    assert (
+        most_rate(
+            pools(other=np.array([[3.0]]), room=np.array([[2.0], [2.0]])), np.array([1.0, 0.0])
+        )
+        is None
+    )
 
 
 def test_whole_machines_are_bought() -> None:
     price, available = np.array([3.0, 1.0]), np.array([np.inf, np.inf])
-    found = fastest_machines(pools(), price, available, 7.5)  # 5 per machine of the second kind at 1, 10 at 3 of the first
+    found = fastest_machines(
+        pools(), price, available, 7.5
+    )  # 5 per machine of the second kind at 1, 10 at 3 of the first
     assert found is not None
     assert found.machines.round(6).tolist() == [0, 7]
     assert found.factor == pytest.approx(35)
@@ -62,7 +69,9 @@ def test_whole_machines_are_bought() -> None:
 
 
 def test_counts_sustain_what_is_said() -> None:
-    load = load_of(sizable(workload_of(nasiri_scenario("diamond", "small", 2.0)), catalog=False), catalog=False)
+    load = load_of(
+        sizable(workload_of(nasiri_scenario("diamond", "small", 2.0)), catalog=False), catalog=False
+    )
     found = filled(load, steps=20_000)
     assert found is not None
     x = found.x.astype(np.float64)
@@ -73,7 +82,9 @@ def test_counts_sustain_what_is_said() -> None:
 
 
 def test_more_steps_are_never_worse() -> None:
-    load = load_of(sizable(workload_of(nasiri_scenario("linear", "small", 2.0)), catalog=False), catalog=False)
+    load = load_of(
+        sizable(workload_of(nasiri_scenario("linear", "small", 2.0)), catalog=False), catalog=False
+    )
     short, long = filled(load, steps=0), filled(load, steps=60_000)
     assert short is not None
     assert long is not None
@@ -81,7 +92,9 @@ def test_more_steps_are_never_worse() -> None:
 
 
 def test_a_large_cluster_is_tiled_with_every_pool_in_the_tile() -> None:
-    load = load_of(sizable(workload_of(nasiri_scenario("linear", "large")), catalog=False), catalog=False)
+    load = load_of(
+        sizable(workload_of(nasiri_scenario("linear", "large")), catalog=False), catalog=False
+    )
     _, pool, machines = pools_of(load)
     assert machines.tolist() == [20, 70, 90]
     costs = type("Costs", (), {"cpu": load.problem.free[:, 0]})

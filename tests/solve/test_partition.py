@@ -20,7 +20,12 @@ def random_graph(rng: np.random.Generator, vertices: int, edges: int) -> Edges:
 
 def chain_of_operators(operators: int, tasks: int) -> Edges:
     """Every task of an operator with every task of the next."""
-    pairs = [(o * tasks + i, (o + 1) * tasks + j) for o in range(operators - 1) for i in range(tasks) for j in range(tasks)]
+    pairs = [
+        (o * tasks + i, (o + 1) * tasks + j)
+        for o in range(operators - 1)
+        for i in range(tasks)
+        for j in range(tasks)
+    ]
     source, target = np.array(pairs, dtype=np.int64).T
     return source, target, np.ones(len(pairs))
 
@@ -68,7 +73,9 @@ def test_the_cut_of_a_small_graph_is_the_least_of_all(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("operators", "parts"), [(8, 4), (14, 7), (24, 12)])
-def test_a_chain_is_cut_between_operators_where_parts_must_be_full(operators: int, parts: int) -> None:
+def test_a_chain_is_cut_between_operators_where_parts_must_be_full(
+    operators: int, parts: int
+) -> None:
     edges = chain_of_operators(operators, 2)
     label = partition(*edges, np.ones(2 * operators), np.full(parts, 4.0))
     assert label is not None
@@ -99,14 +106,18 @@ def test_bins_that_fifteen_items_fill_exactly_are_filled() -> None:
     for seed in range(8):
         rng = np.random.default_rng(seed)
         edges = np.sort(rng.choice(np.arange(1, 1000), (5, 2)), axis=1)
-        load = rng.permutation(np.diff(edges, axis=1, prepend=0, append=1000).ravel()).astype(np.float64)
+        load = rng.permutation(np.diff(edges, axis=1, prepend=0, append=1000).ravel()).astype(
+            np.float64
+        )
         label = partition(*random_graph(rng, 15, 45), load, np.full(5, 1000.0))
         assert label is not None
         assert fills(label, load, 5).tolist() == [1000.0] * 5
 
 
 def test_a_load_may_depend_on_the_kind_of_the_part() -> None:
-    load = np.array([[[4.0], [4.0], [1.0]], [[1.0], [1.0], [4.0]]])  # the first two suit kind 1, the last kind 0
+    load = np.array(
+        [[[4.0], [4.0], [1.0]], [[1.0], [1.0], [4.0]]]
+    )  # the first two suit kind 1, the last kind 0
     edges = np.array([0, 1]), np.array([1, 2]), np.ones(2)
     label = partition(*edges, load, np.array([2.0, 2.0]), kind=np.array([0, 1]))
     assert label is not None
@@ -128,7 +139,9 @@ def test_what_does_not_fit_gives_no_labels(load: list[float], capacities: list[f
 
 
 def test_both_directions_and_equal_pairs_add_up_and_loops_do_not_count() -> None:
-    graph = graph_of(np.array([0, 1, 0, 2]), np.array([1, 0, 1, 2]), np.array([1.0, 2.0, 4.0, 9.0]), 3)
+    graph = graph_of(
+        np.array([0, 1, 0, 2]), np.array([1, 0, 1, 2]), np.array([1.0, 2.0, 4.0, 9.0]), 3
+    )
     assert graph.weight.tolist() == [7.0, 7.0]
     assert crossing(graph, np.array([0, 1, 1])) == 7.0
     assert crossing(graph, np.array([0, 0, 1])) == 0.0
@@ -143,7 +156,9 @@ def test_degenerate_graphs_work(load: float) -> None:
         label = partition(none, none, np.zeros(0), np.full(vertices, load), unlimited)  # no edge
         assert label is not None
         assert len(set(label.tolist())) == min(vertices, 2)
-    assert partition(none, none, np.zeros(0), np.full(2, load), np.full(4, 5.0)) is not None  # more parts than vertices
+    assert (
+        partition(none, none, np.zeros(0), np.full(2, load), np.full(4, 5.0)) is not None
+    )  # more parts than vertices
 
 
 def test_a_part_that_can_take_nothing_stays_empty() -> None:
@@ -165,7 +180,8 @@ def test_the_same_seed_gives_the_same_labels_and_leaves_the_arrays_alone() -> No
 
 
 def test_a_large_graph_of_clusters_is_cut_between_them() -> None:
-    # 300 rings of 20 with a weak edge to the next: too many vertices to be annealed, parts as full as they can be.
+    # 300 rings of 20 with a weak edge to the next: too many vertices to be annealed, parts as full
+    # as they can be.
     rings, size = 300, 20
     vertex = np.arange(rings * size)
     following = np.where(vertex % size == size - 1, vertex - size + 1, vertex + 1)
@@ -175,5 +191,6 @@ def test_a_large_graph_of_clusters_is_cut_between_them() -> None:
     label = partition(source, target, weight, np.ones(len(vertex)), np.full(30, 200.0))
     assert label is not None
     assert (np.bincount(label) == 200).all()
-    # Ten whole rings in a part cut 30; every ring that is cut open adds 20 or more, and few of the 300 may be.
+    # Ten whole rings in a part cut 30; every ring that is cut open adds 20 or more, and few of the
+    # 300 may be.
     assert cut((source, target, weight), label) < 300

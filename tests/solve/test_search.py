@@ -13,7 +13,11 @@ from headrace.solve.search import default_steps, least_crossing_search
 
 
 def instance_of(
-    count: list[int], edges: dict[tuple[int, int], float], load: list[float], capacity: list[float], **changes: object
+    count: list[int],
+    edges: dict[tuple[int, int], float],
+    load: list[float],
+    capacity: list[float],
+    **changes: object,
 ) -> Instance:
     """One resource, one machine type, one topology without slot limits; `changes` replaces fields."""
     classes, nodes = len(count), len(capacity)
@@ -41,7 +45,11 @@ def random_instance(seed: int) -> Instance:
     rng = np.random.default_rng(seed)
     classes, nodes, groups, kinds, resources = 4, 3, 2, 2, 2
     count = rng.integers(1, 4, classes)
-    pairs = [pair for pair in itertools.combinations_with_replacement(range(classes), 2) if rng.random() < 0.6]
+    pairs = [
+        pair
+        for pair in itertools.combinations_with_replacement(range(classes), 2)
+        if rng.random() < 0.6
+    ]
     demand = rng.integers(1, 6, (kinds, classes, resources)).astype(np.float64)
     node_type = rng.integers(0, kinds, nodes)
     wanted = demand.mean(axis=0).T @ count
@@ -76,13 +84,24 @@ def broken_rules(instance: Instance, x: Ints) -> list[str]:
         if any(instance.apart[c] and here.count(c) > 1 for c in here):
             broken.append(f"apart on {n}")
         for r in range(instance.capacity.shape[1]):
-            if sum(float(instance.demand[instance.node_type[n], c, r]) for c in here) > instance.capacity[n, r] * (1 + 1e-9):
+            if sum(
+                float(instance.demand[instance.node_type[n], c, r]) for c in here
+            ) > instance.capacity[n, r] * (1 + 1e-9):
                 broken.append(f"resource {r} on {n}")
         slots = 0
         for g in {int(instance.group[c]) for c in here}:
             bins: list[float] = [0.0]
-            for need in sorted((float(instance.memory[c]) for c in here if instance.group[c] == g), reverse=True):
-                at = next((i for i, used in enumerate(bins) if used + need <= instance.heap[g] * (1 + 1e-9)), None)
+            for need in sorted(
+                (float(instance.memory[c]) for c in here if instance.group[c] == g), reverse=True
+            ):
+                at = next(
+                    (
+                        i
+                        for i, used in enumerate(bins)
+                        if used + need <= instance.heap[g] * (1 + 1e-9)
+                    ),
+                    None,
+                )
                 if at is None:
                     bins.append(need)
                 else:
@@ -113,13 +132,18 @@ def every_plan(instance: Instance) -> list[Ints]:
             return [(tasks,)]
         return [(k, *rest) for k in range(tasks + 1) for rest in spreads(tasks - k, left - 1)]
 
-    plans = (np.array(rows, np.int64) for rows in itertools.product(*(spreads(int(c), nodes) for c in instance.count)))
+    plans = (
+        np.array(rows, np.int64)
+        for rows in itertools.product(*(spreads(int(c), nodes) for c in instance.count))
+    )
     return [x for x in plans if not broken_rules(instance, x)]
 
 
 def optimum(instance: Instance, prefer: str) -> tuple[float, float] | None:
     """The best value by enumeration, None if there is no plan."""
-    values = [(pair_crossing(instance, x), float((x.sum(axis=0) > 0).sum())) for x in every_plan(instance)]
+    values = [
+        (pair_crossing(instance, x), float((x.sum(axis=0) > 0).sum())) for x in every_plan(instance)
+    ]
     if prefer == "nodes":
         values = [(nodes, crossing) for crossing, nodes in values]
     return min(values, default=None)
@@ -159,7 +183,10 @@ def chain(seed: int, components: int, tasks: int, capacity: list[float]) -> Inst
     """Components in a row with random streams."""
     rng = np.random.default_rng(seed)
     count = rng.multinomial(tasks - components, np.ones(components) / components) + 1
-    edges = {(c, c + 1): float(rng.uniform(1, 9)) / (count[c] * count[c + 1]) for c in range(components - 1)}
+    edges = {
+        (c, c + 1): float(rng.uniform(1, 9)) / (count[c] * count[c + 1])
+        for c in range(components - 1)
+    }
     return instance_of(count.tolist(), edges, rng.uniform(1, 3, components).tolist(), capacity)
 
 
@@ -197,7 +224,9 @@ def scattered(instance: Instance, seed: int) -> Ints:
 def test_nothing_moves_when_moving_is_dear() -> None:
     instance = chain(1, 8, 60, [60.0] * 5)
     current = scattered(instance, 0)
-    dear = least_crossing_search(instance, current=current, move_cost=np.full(8, 1e6), steps=100_000)
+    dear = least_crossing_search(
+        instance, current=current, move_cost=np.full(8, 1e6), steps=100_000
+    )
     free = least_crossing_search(instance, current=current, move_cost=np.zeros(8), steps=100_000)
     assert dear is not None
     assert free is not None
@@ -211,7 +240,9 @@ def test_a_move_is_made_when_it_saves_more_than_it_costs() -> None:
     instance = instance_of([1, 1], {(0, 1): 5.0}, [1.0, 1.0], [2.0, 2.0])
     current = np.array([[1, 0], [0, 1]], np.int64)
     for cost, moved in ((4.0, 1), (6.0, 0)):
-        found = least_crossing_search(instance, current=current, move_cost=np.full(2, cost), steps=5_000)
+        found = least_crossing_search(
+            instance, current=current, move_cost=np.full(2, cost), steps=5_000
+        )
         assert found is not None
         assert int(np.maximum(found.x - current, 0).sum()) == moved
         assert found.moving == pytest.approx(cost * moved)
@@ -225,7 +256,10 @@ def hidden_packing(seed: int, slack: float) -> Instance:
     demand = rng.integers(1, 20, (classes, 2)).astype(np.float64)
     pairs = [pair for pair in itertools.combinations(range(classes), 2) if rng.random() < 0.3]
     plain = instance_of(
-        x.sum(axis=1).tolist(), {pair: float(rng.uniform(1, 5)) for pair in pairs}, [1.0] * classes, [1.0] * nodes
+        x.sum(axis=1).tolist(),
+        {pair: float(rng.uniform(1, 5)) for pair in pairs},
+        [1.0] * classes,
+        [1.0] * nodes,
     )
     return replace(plain, demand=demand[None], capacity=np.maximum(x.T @ demand, 1.0) * slack)
 
@@ -241,13 +275,25 @@ def test_tight_packings_are_found() -> None:
 def test_what_cannot_fit_is_refused() -> None:
     assert least_crossing_search(instance_of([3], {}, [1.0], [1.0, 1.0])) is None
     assert least_crossing_search(instance_of([1], {}, [3.0], [2.0, 2.0])) is None
-    assert least_crossing_search(instance_of([2], {}, [1.0], [9.0, 9.0], apart=np.array([True]), slots=np.array([1, 0]))) is None
+    assert (
+        least_crossing_search(
+            instance_of([2], {}, [1.0], [9.0, 9.0], apart=np.array([True]), slots=np.array([1, 0]))
+        )
+        is None
+    )
 
 
 def test_slots_and_heap_are_counted_by_bins() -> None:
-    # Four tasks of 3 in slots of 7: two bins. Only node 1 has two slots, though node 0 is the roomier one.
+    # Four tasks of 3 in slots of 7: two bins. Only node 1 has two slots, though node 0 is the
+    # roomier one.
     instance = instance_of(
-        [4], {(0, 0): 1.0}, [1.0], [9.0, 4.0], slots=np.array([1, 2]), heap=np.array([7.0]), memory=np.array([3.0])
+        [4],
+        {(0, 0): 1.0},
+        [1.0],
+        [9.0, 4.0],
+        slots=np.array([1, 2]),
+        heap=np.array([7.0]),
+        memory=np.array([3.0]),
     )
     found = least_crossing_search(instance, steps=5_000)
     assert found is not None
@@ -256,10 +302,14 @@ def test_slots_and_heap_are_counted_by_bins() -> None:
 
 def test_fewest_nodes_come_first_if_asked() -> None:
     # Two pairs fit two small nodes without any traffic; one large node takes all four tasks.
-    instance = instance_of([1, 1, 1, 1], {(0, 1): 5.0, (2, 3): 5.0}, [1.0] * 4, [2.0, 2.0, 3.0, 1.0])
+    instance = instance_of(
+        [1, 1, 1, 1], {(0, 1): 5.0, (2, 3): 5.0}, [1.0] * 4, [2.0, 2.0, 3.0, 1.0]
+    )
     by_traffic = least_crossing_search(instance, steps=20_000)
     by_nodes = least_crossing_search(
-        instance_of([1, 1, 1], {(0, 1): 5.0}, [1.0, 1.0, 2.0], [2.0, 2.0, 3.0, 1.0]), prefer="nodes", steps=20_000
+        instance_of([1, 1, 1], {(0, 1): 5.0}, [1.0, 1.0, 2.0], [2.0, 2.0, 3.0, 1.0]),
+        prefer="nodes",
+        steps=20_000,
     )
     assert by_traffic is not None
     assert by_nodes is not None

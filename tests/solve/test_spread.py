@@ -21,7 +21,9 @@ def word_count(machines: int, tasks: int, **changes: Any) -> dict[str, Any]:
     }
     return {
         "topology": {"components": components},
-        "cluster": {"nodes": {f"n{i}": {"cpu": 400, "bandwidth_mbps": 100} for i in range(machines)}},
+        "cluster": {
+            "nodes": {f"n{i}": {"cpu": 400, "bandwidth_mbps": 100} for i in range(machines)}
+        },
         "profile": {name: {"*": {"cpu_ms": 0.05}} for name in components},
     }
 
@@ -29,7 +31,9 @@ def word_count(machines: int, tasks: int, **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("nodes", "tasks"), [(6, 6), (8, 16), (3, 5)])
 def test_batches_are_never_longer_than_those_of_tasks_dealt_in_turn(nodes: int, tasks: int) -> None:
     problem = problem_of(word_count(nodes, tasks))
-    ours, theirs = (place(problem, by, objective="batch").report for by in ("headrace", "storm-even"))
+    ours, theirs = (
+        place(problem, by, objective="batch").report for by in ("headrace", "storm-even")
+    )
     assert ours is not None
     assert theirs is not None
     assert ours.batch_seconds is not None
@@ -49,5 +53,8 @@ def test_every_task_is_dealt_by_weight_and_pins_are_kept() -> None:
 def test_only_feasible_counts_are_given_over_fewer_and_fewer_nodes() -> None:
     problem = problem_of(word_count(8, 16))
     classes = classes_of(problem)
-    used = [int((x.sum(axis=0) > 0).sum()) for x in spread(classes.instance, problem.stage[classes.component], np.full(8, 4.0))]
+    used = [
+        int((x.sum(axis=0) > 0).sum())
+        for x in spread(classes.instance, problem.stage[classes.component], np.full(8, 4.0))
+    ]
     assert used == [8, 4, 2, 1]

@@ -52,7 +52,9 @@ def test_the_bound_is_reached_on_random_matrices(kind: int) -> None:
         check(work, open_shop(work))
         longest = longest_line(work.astype(np.float64))
         if longest:
-            assert np.allclose(work / longest, times / longest_line(times), atol=1e-9), f"seed {seed}"
+            assert np.allclose(work / longest, times / longest_line(times), atol=1e-9), (
+                f"seed {seed}"
+            )
 
 
 def test_a_dense_matrix_takes_few_steps() -> None:
@@ -86,8 +88,9 @@ def test_times_without_one_are_kept_to_a_billionth() -> None:
 
 
 def test_sharing_evenly_can_be_slower_than_the_bound() -> None:
-    # Source 0 sends 10 to target 0 and 1 to target 1, which nine others send 1 each: until second 10 source 0 keeps half its time for target 1
-    # and can use a tenth. Then 5 of the 10 are left: 15 in all, where 11 would do.
+    # Source 0 sends 10 to target 0 and 1 to target 1, which nine others send 1 each: until second
+    # 10 source 0 keeps half its time for target 1 and can use a tenth. Then 5 of the 10 are left:
+    # 15 in all, where 11 would do.
     times = np.zeros((10, 2))
     times[0] = 10.0, 1.0
     times[1:, 1] = 1.0

@@ -6,7 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.shared import FILES, JSON, OUT, answered, costly_of, explained, finish, main, parsed, read, split, what_if
+from headrace.cli.shared import (
+    FILES,
+    JSON,
+    OUT,
+    answered,
+    costly_of,
+    explained,
+    finish,
+    main,
+    parsed,
+    read,
+    split,
+    what_if,
+)
 from headrace.provision import SCHEDULERS as PROVISIONERS
 from headrace.size import SCHEDULERS as SIZERS
 
@@ -15,16 +28,36 @@ if TYPE_CHECKING:
     from headrace.model.what_if import WhatIf
     from headrace.planner import Planned
 
-OPTION = click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the algorithm; repeatable.")
+OPTION = click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of the algorithm; repeatable.",
+)
 SEED = click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same plan.")
-SECONDS = click.option("--seconds", type=click.FloatRange(min=0), help="Cut the search short after so many seconds.")
-BUDGET = click.option("--budget", type=float, help="Most throughput within this cost per time unit.")
+SECONDS = click.option(
+    "--seconds", type=click.FloatRange(min=0), help="Cut the search short after so many seconds."
+)
+BUDGET = click.option(
+    "--budget", type=float, help="Most throughput within this cost per time unit."
+)
 
 
 @main.command()
 @FILES
-@click.option("--by", type=click.Choice(list(SIZERS)), default="headrace", show_default=True, help="Algorithm.")
-@click.option("--rate", type=float, help="Enough tasks for this rate, tuples/s over all spouts; absent: the largest there is.")
+@click.option(
+    "--by",
+    type=click.Choice(list(SIZERS)),
+    default="headrace",
+    show_default=True,
+    help="Algorithm.",
+)
+@click.option(
+    "--rate",
+    type=float,
+    help="Enough tasks for this rate, tuples/s over all spouts; absent: the largest there is.",
+)
 @OPTION
 @SEED
 @SECONDS
@@ -40,14 +73,35 @@ def size(
     from headrace.model.workload import Workload
 
     def planned(inputs: Inputs, factor: float) -> list[Planned]:
-        return [planner.size(Workload(inputs), by, rate=times(rate, factor), options=parsed(options), seed=seed, seconds=seconds)]
+        return [
+            planner.size(
+                Workload(inputs),
+                by,
+                rate=times(rate, factor),
+                options=parsed(options),
+                seed=seed,
+                seconds=seconds,
+            )
+        ]
 
-    finish(answered(files, what_if, planned), as_json, out, False, f"headrace size {' '.join(files)} --by {by}")
+    finish(
+        answered(files, what_if, planned),
+        as_json,
+        out,
+        False,
+        f"headrace size {' '.join(files)} --by {by}",
+    )
 
 
 @main.command()
 @FILES
-@click.option("--by", type=click.Choice(list(PROVISIONERS)), default="headrace", show_default=True, help="Algorithm.")
+@click.option(
+    "--by",
+    type=click.Choice(list(PROVISIONERS)),
+    default="headrace",
+    show_default=True,
+    help="Algorithm.",
+)
 @BUDGET
 @click.option("--rate", type=float, help="Least cost for this rate, tuples/s over all spouts.")
 @OPTION
@@ -66,17 +120,39 @@ def provision(
 
     def planned(inputs: Inputs, factor: float) -> list[Planned]:
         chosen, wanted = parsed(options), times(rate, factor)
-        return [planner.provision(Workload(inputs), by, budget=budget, rate=wanted, options=chosen, seed=seed, seconds=seconds)]
+        return [
+            planner.provision(
+                Workload(inputs),
+                by,
+                budget=budget,
+                rate=wanted,
+                options=chosen,
+                seed=seed,
+                seconds=seconds,
+            )
+        ]
 
-    finish(answered(files, what_if, planned), as_json, out, False, f"headrace provision {' '.join(files)} --by {by}")
+    finish(
+        answered(files, what_if, planned),
+        as_json,
+        out,
+        False,
+        f"headrace provision {' '.join(files)} --by {by}",
+    )
 
 
 @main.command()
 @FILES
-@click.option("--rate", type=float, help="For this rate, tuples/s over all spouts; absent: see below.")
+@click.option(
+    "--rate", type=float, help="For this rate, tuples/s over all spouts; absent: see below."
+)
 @BUDGET
 @click.option(
-    "--by", "stages", multiple=True, metavar="STAGE=NAME", help="Algorithm of a stage: provision, size or place; repeatable."
+    "--by",
+    "stages",
+    multiple=True,
+    metavar="STAGE=NAME",
+    help="Algorithm of a stage: provision, size or place; repeatable.",
 )
 @SEED
 @SECONDS
@@ -89,8 +165,9 @@ def plan(
 ) -> None:  # fmt: skip
     """All stages at once: which machines, how many tasks, which of them where.
 
-    With a cluster: the counts for the largest rate, or for --rate. With a catalog and no cluster: the cheapest machines for --rate (absent: the
-    spouts' rates), or the most throughput for --budget. A plan file among the files is the current plan: what moves is shown too.
+    With a cluster: the counts for the largest rate, or for --rate. With a catalog and no cluster:
+    the cheapest machines for --rate (absent: the spouts' rates), or the most throughput for
+    --budget. A plan file among the files is the current plan: what moves is shown too.
     """
     from headrace import planner, terminal
 
@@ -98,7 +175,15 @@ def plan(
 
     def planned(inputs: Inputs, factor: float) -> list[Planned]:
         return [
-            planner.plan(inputs, rate=times(rate, factor), budget=budget, by=by, seed=seed, seconds=seconds, running=read(files))
+            planner.plan(
+                inputs,
+                rate=times(rate, factor),
+                budget=budget,
+                by=by,
+                seed=seed,
+                seconds=seconds,
+                running=read(files),
+            )
         ]
 
     answer = answered(files, what_if, planned)
@@ -106,8 +191,18 @@ def plan(
     curve = None
     if out is not None and out.endswith(".html"):
         name = by.get("provision", planner.DEFAULT)
-        curve = planner.trade_off(answer.inputs, result, name, budgets=budget is not None and rate is None, seed=seed)
-    finish(answer, as_json, out, False, f"headrace plan {' '.join(files)}", more={"explanation": explained(result)}, curve=curve)
+        curve = planner.trade_off(
+            answer.inputs, result, name, budgets=budget is not None and rate is None, seed=seed
+        )
+    finish(
+        answer,
+        as_json,
+        out,
+        False,
+        f"headrace plan {' '.join(files)}",
+        more={"explanation": explained(result)},
+        curve=curve,
+    )
     if not as_json:
         terminal.show(terminal.costly(costly_of(result)))
         if result.change is not None:

@@ -38,9 +38,13 @@ def check(files: tuple[str, ...], as_json: bool) -> None:
         click.echo(dumps({"format": "headrace/1", "check": summary}))
         return
     counts = ", ".join(
-        f"{summary[key]:,} {key}" for key in ("topologies", "components", "tasks", "nodes", "streams") if key in summary
+        f"{summary[key]:,} {key}"
+        for key in ("topologies", "components", "tasks", "nodes", "streams")
+        if key in summary
     )
-    click.echo(f"good: {', '.join(files)}: " + (counts or f"sections {', '.join(summary['sections'])}"))
+    click.echo(
+        f"good: {', '.join(files)}: " + (counts or f"sections {', '.join(summary['sections'])}")
+    )
     for note in summary.get("notes", ()):
         click.echo(f"  {note}")
 
@@ -72,7 +76,13 @@ def import_() -> None:
 
 @import_.command()
 @click.argument("file", type=click.Path())
-@click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="A value for ${KEY}; repeatable.")
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A value for ${KEY}; repeatable.",
+)
 @OUT
 def flux(file: str, properties: tuple[str, ...], out: str | None) -> None:
     """Storm Flux YAML."""
@@ -99,7 +109,8 @@ def production(file: str, out: str | None) -> None:
 def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> None:
     """A Spark application's event log: stages as components, executors as nodes, and a diagnosis.
 
-    PATH is a log file, a folder eventlog_v2_*, or a folder of many (a history server's): then the applications are listed.
+    PATH is a log file, a folder eventlog_v2_*, or a folder of many (a history server's): then the
+    applications are listed.
     """
     from headrace.observe.spark_log import find_logs, listed
     from headrace.observe.spark_log import spark_log as read_log
@@ -114,16 +125,27 @@ def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> Non
             return
         for row in found:
             state = ", in progress" if row["in_progress"] else ""
-            click.echo(f"{row['id']}  {row['name'] or '(no name in its log)'}  ({row['bytes']:,} bytes{state})")
+            click.echo(
+                f"{row['id']}  {row['name'] or '(no name in its log)'}  ({row['bytes']:,} bytes{state})"
+            )
         click.echo(f"{len(found)} applications; choose one with --app ID", err=True)
         return
     result = read_log(spark, path, app)
     if out is not None:
         save(out, text_for(out, result.document))
     if as_json:
-        facts = {"id": result.application.id, "name": result.application.name, "spark": result.application.version}
+        facts = {
+            "id": result.application.id,
+            "name": result.application.name,
+            "spark": result.application.version,
+        }
         diagnosis = [finding.to_json() for finding in result.diagnosis]
-        answer = {"application": facts, "diagnosis": diagnosis, "notes": list(result.notes), "document": result.document}
+        answer = {
+            "application": facts,
+            "diagnosis": diagnosis,
+            "notes": list(result.notes),
+            "document": result.document,
+        }
         click.echo(dumps({"format": "headrace/1", **answer}))
         return
     if out is None:
@@ -170,7 +192,14 @@ def schedulers(as_json: bool) -> None:
     found = entries()
     if as_json:
         rows = [
-            {"name": e.name, "folder": e.folder, "source": e.source, "maturity": e.maturity, "guards": e.guards} for e in found
+            {
+                "name": e.name,
+                "folder": e.folder,
+                "source": e.source,
+                "maturity": e.maturity,
+                "guards": e.guards,
+            }
+            for e in found
         ]
         click.echo(dumps({"schedulers": rows}))
     else:

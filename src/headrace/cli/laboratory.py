@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from headrace.lab.scoreboard import Scores
 
 FOLDER = click.option(
-    "--store", default="lab-results", show_default=True, type=click.Path(file_okay=False), help="Where results are kept."
+    "--store",
+    default="lab-results",
+    show_default=True,
+    type=click.Path(file_okay=False),
+    help="Where results are kept.",
 )
 
 
@@ -38,10 +42,28 @@ def list_families() -> None:
 
 @lab.command("run")
 @click.argument("names", nargs=-1)
-@click.option("--by", multiple=True, type=click.Choice(list(SCHEDULERS)), help="Scheduler; repeatable. Absent: all.")
-@click.option("--objective", "objectives", multiple=True, type=click.Choice(OBJECTIVES), default=("traffic",), show_default=True)
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds each.")
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Cut each search short after so many seconds.")
+@click.option(
+    "--by",
+    multiple=True,
+    type=click.Choice(list(SCHEDULERS)),
+    help="Scheduler; repeatable. Absent: all.",
+)
+@click.option(
+    "--objective",
+    "objectives",
+    multiple=True,
+    type=click.Choice(OBJECTIVES),
+    default=("traffic",),
+    show_default=True,
+)
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds each."
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Cut each search short after so many seconds.",
+)
 @click.option("--master", help="A Spark cluster; absent: this machine's cores.")
 @FOLDER
 def run_jobs(
@@ -57,25 +79,40 @@ def run_jobs(
         for name in names or FAMILIES
         for case in ([from_files("files", name, [name])] if Path(name).exists() else cases(name))
     ]
-    wanted = jobs(chosen, by or tuple(SCHEDULERS), seeds=seeds, objectives=objectives, seconds=seconds)
+    wanted = jobs(
+        chosen, by or tuple(SCHEDULERS), seeds=seeds, objectives=objectives, seconds=seconds
+    )
     rows = run(session(app="headrace-lab", master=master), wanted, Path(store), progress=tell)
     failed = [row for row in rows if row["status"] == "failed"]
     click.echo(f"{len(rows):,} results in {store}" + (f", {len(failed)} failed" if failed else ""))
     for row in failed[:5]:
-        click.echo(f"  {row['scheduler']} on {row['family']}, {row['problem']}: {row['reason']}", err=True)
+        click.echo(
+            f"  {row['scheduler']} on {row['family']}, {row['problem']}: {row['reason']}", err=True
+        )
 
 
 def tell(done: int, total: int) -> None:
     """A bar that grows, where someone is watching."""
     if sys.stderr.isatty():
         filled = 30 * done // max(total, 1)
-        click.echo(f"\r{'█' * filled}{'·' * (30 - filled)} {done:,} of {total:,} plans", err=True, nl=done == total)
+        click.echo(
+            f"\r{'█' * filled}{'·' * (30 - filled)} {done:,} of {total:,} plans",
+            err=True,
+            nl=done == total,
+        )
 
 
 @lab.command("report")
 @FOLDER
-@click.option("--best", help="End with status 1 if this scheduler was beaten anywhere in the objective it was given.")
-@click.option("--out", type=click.Path(dir_okay=False), help="Write the tables here (.md), with a picture beside it (.svg).")
+@click.option(
+    "--best",
+    help="End with status 1 if this scheduler was beaten anywhere in the objective it was given.",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    help="Write the tables here (.md), with a picture beside it (.svg).",
+)
 def report(store: str, best: str | None, out: str | None) -> None:
     """Each scheduler's ratio to the best known plan, by family; feasible plans only."""
     from headrace.lab.jobs import results
@@ -91,7 +128,11 @@ def report(store: str, best: str | None, out: str | None) -> None:
         click.echo(text)
     else:
         written(out, text, tables, list(dict.fromkeys(row["scheduler"] for row in rows)))
-    beaten = [f"{objective}, {where}" for objective, found in tables.items() for where in above_best(found, best or "")]
+    beaten = [
+        f"{objective}, {where}"
+        for objective, found in tables.items()
+        for where in above_best(found, best or "")
+    ]
     if beaten:
         raise InvalidInput(f"{best} was beaten: {'; '.join(beaten)}")
 
@@ -102,7 +143,10 @@ def written(out: str, text: str, tables: Mapping[str, Scores], schedulers: list[
 
     for objective, found in tables.items():
         svg = Path(out).with_suffix("").name + f"-{objective}.svg"
-        save(str(Path(out).with_name(svg)), picture(found, f"Ratio to the best known plan, objective {objective}", schedulers))
+        save(
+            str(Path(out).with_name(svg)),
+            picture(found, f"Ratio to the best known plan, objective {objective}", schedulers),
+        )
         text += f"\n![{objective}]({svg})\n"
     save(out, text)
     click.echo(f"wrote {out}")

@@ -22,18 +22,40 @@ if TYPE_CHECKING:
 @main.command()
 @click.argument("files", nargs=-1, type=click.Path())
 @click.option(
-    "--blocks", metavar="NxT:QxS", help="A block redistribution instead of two plans: nodes x tasks per node, before and after."
+    "--blocks",
+    metavar="NxT:QxS",
+    help="A block redistribution instead of two plans: nodes x tasks per node, before and after.",
 )
-@click.option("--tables", is_flag=True, help="With --blocks: also the classes and superclasses of node pairs.")
 @click.option(
-    "--by", type=click.Choice(list(SCHEDULERS)), default="optimal", show_default=True, help="How transfers are put into steps."
+    "--tables", is_flag=True, help="With --blocks: also the classes and superclasses of node pairs."
 )
-@click.option("--safe", is_flag=True, help="Task by task, so that no node is overloaded on the way.")
-@click.option("--max-moves", type=click.IntRange(min=0), help="The best so many moves, in a safe order.")
-@click.option("--max-mb", type=click.FloatRange(min=0), help="The best moves within so many megabytes, in a safe order.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the search for a safe order.")
+@click.option(
+    "--by",
+    type=click.Choice(list(SCHEDULERS)),
+    default="optimal",
+    show_default=True,
+    help="How transfers are put into steps.",
+)
+@click.option(
+    "--safe", is_flag=True, help="Task by task, so that no node is overloaded on the way."
+)
+@click.option(
+    "--max-moves", type=click.IntRange(min=0), help="The best so many moves, in a safe order."
+)
+@click.option(
+    "--max-mb",
+    type=click.FloatRange(min=0),
+    help="The best moves within so many megabytes, in a safe order.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Of the search for a safe order."
+)
 @JSON
-@click.option("--out", type=click.Path(dir_okay=False), help="Write here: .json, .yaml, or .html for a picture of the steps.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    help="Write here: .json, .yaml, or .html for a picture of the steps.",
+)
 def move(
     files: tuple[str, ...], blocks: str | None, tables: bool, by: str, safe: bool, max_moves: int | None, max_mb: float | None, seed: int,
     as_json: bool, out: str | None,
@@ -42,7 +64,9 @@ def move(
     in_order = safe or max_moves is not None or max_mb is not None
     if blocks is not None:
         if files or in_order:
-            raise click.UsageError("--blocks stands alone: it takes no plan files and no safe order")
+            raise click.UsageError(
+                "--blocks stands alone: it takes no plan files and no safe order"
+            )
         redistribution(blocks, by, tables, as_json, out)
         return
     if len(files) != 2:
@@ -82,12 +106,28 @@ def redistribution(text: str, by: str, tables: bool, as_json: bool, out: str | N
     moves: Moves = algorithm("move", by)(blocks)
     content = moves.to_json()
     if tables:
-        content["classes"] = [{"class": c.number, "units": c.units, "pairs": [list(p) for p in c.pairs]} for c in classes(blocks)]
+        content["classes"] = [
+            {"class": c.number, "units": c.units, "pairs": [list(p) for p in c.pairs]}
+            for c in classes(blocks)
+        ]
         content["superclasses"] = [
-            {"superclass": s.number, "offset": s.offset, "chain": [{"class": k, "units": u} for k, u in s.chain]}
+            {
+                "superclass": s.number,
+                "offset": s.offset,
+                "chain": [{"class": k, "units": u} for k, u in s.chain],
+            }
             for s in superclasses(blocks)
         ]
-    show(f"Redistribution {blocks}", moves, (), content, (), f"headrace move --blocks {blocks} --by {by}", as_json, out)
+    show(
+        f"Redistribution {blocks}",
+        moves,
+        (),
+        content,
+        (),
+        f"headrace move --blocks {blocks} --by {by}",
+        as_json,
+        out,
+    )
     if tables and not as_json:
         terminal.show(terminal.class_tables(classes(blocks), superclasses(blocks)))
 
@@ -113,14 +153,25 @@ def show(
             click.echo(f"wrote {out}")
 
 
-def safely(pair: TwoPlans, max_moves: int | None, max_mb: float | None, seed: int, as_json: bool, out: str | None) -> None:
+def safely(
+    pair: TwoPlans,
+    max_moves: int | None,
+    max_mb: float | None,
+    seed: int,
+    as_json: bool,
+    out: str | None,
+) -> None:
     """A safe order, told."""
     from headrace import terminal
     from headrace.move.safe_order import safe_order
 
     if out is not None and Path(out).suffix == ".html":
-        raise click.UsageError("a safe order is written as .json or .yaml; the picture is of transfers, without --safe")
-    order = safe_order(pair.problem, pair.old, pair.new, max_moves=max_moves, max_mb=max_mb, seed=seed)
+        raise click.UsageError(
+            "a safe order is written as .json or .yaml; the picture is of transfers, without --safe"
+        )
+    order = safe_order(
+        pair.problem, pair.old, pair.new, max_moves=max_moves, max_mb=max_mb, seed=seed
+    )
     content = order.to_json() | {"notes": list(pair.notes)}
     if out is not None:
         save(out, text_for(out, content))
@@ -157,7 +208,10 @@ def two_plans(before: str, after: str, files: tuple[str, ...] = ()) -> TwoPlans:
     better = relabel(new, running.plan, new.current)
     notes = running.notes
     if better.saved_mb or better.saved_moves:
-        notes = (*notes, f"alike nodes and tasks swapped roles: {better.saved_mb:g} MB and {better.saved_moves} moves saved")
+        notes = (
+            *notes,
+            f"alike nodes and tasks swapped roles: {better.saved_mb:g} MB and {better.saved_moves} moves saved",
+        )
     return TwoPlans(new, running.plan, better.plan, notes)
 
 
@@ -180,7 +234,9 @@ def diff(before: str, after: str, files: tuple[str, ...], as_json: bool) -> None
     change = difference(sides[0], sides[1])
     transfer = transfer_of(before, after, files)
     if as_json:
-        click.echo(dumps({"format": "headrace/1", "diff": change.to_json() | {"transfer": transfer}}))
+        click.echo(
+            dumps({"format": "headrace/1", "diff": change.to_json() | {"transfer": transfer}})
+        )
     else:
         terminal.show(terminal.difference(change, transfer))
 
@@ -192,6 +248,12 @@ def transfer_of(before: str, after: str, files: tuple[str, ...]) -> dict[str, An
     try:
         pair = two_plans(before, after, files)
         volumes = volumes_between(pair.problem, pair.old, pair.new)
-    except InvalidInput as error:  # other components, or no bandwidth: the figures stand all the same
+    except (
+        InvalidInput
+    ) as error:  # other components, or no bandwidth: the figures stand all the same
         return {"mb": None, "seconds": None, "notes": [error.message]}
-    return {"mb": float(volumes.units.sum()), "seconds": volumes.bound, "notes": [*pair.notes, *volumes.notes]}
+    return {
+        "mb": float(volumes.units.sum()),
+        "seconds": volumes.bound,
+        "notes": [*pair.notes, *volumes.notes],
+    }

@@ -33,12 +33,23 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep every sample once in this folder, and measure from there.",
 )
-@click.option("--follow", is_flag=True, help="With --store: go on as telemetry comes in, until interrupted.")
 @click.option(
-    "--every", type=click.FloatRange(min=1), default=10.0, show_default=True, help="With --follow: seconds between looks."
+    "--follow", is_flag=True, help="With --store: go on as telemetry comes in, until interrupted."
 )
 @click.option(
-    "--window", "window_s", type=click.IntRange(min=1), default=60, show_default=True, help="Seconds that are added up."
+    "--every",
+    type=click.FloatRange(min=1),
+    default=10.0,
+    show_default=True,
+    help="With --follow: seconds between looks.",
+)
+@click.option(
+    "--window",
+    "window_s",
+    type=click.IntRange(min=1),
+    default=60,
+    show_default=True,
+    help="Seconds that are added up.",
 )
 @click.option(
     "--lateness",
@@ -62,7 +73,11 @@ if TYPE_CHECKING:
     help="Files whose components and machine types need a cost; estimated if not measured.",
 )
 @click.option("--master", help="Spark master; absent: this machine.")
-@click.option("--out", type=click.Path(dir_okay=False), help="Write the measured sections here: .yaml or .json.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    help="Write the measured sections here: .yaml or .json.",
+)
 @JSON
 def observe(
     folder: Path | None, store: Path | None, follow: bool, every: float, window_s: int, lateness_s: float, traffic: str,
@@ -90,7 +105,9 @@ def observe(
     spark = session(app="headrace-observe", master=master)
     try:
         with Bar(spark) as bar, Interrupt() if follow else nullcontext() as interrupt:
-            for observed in looks(spark, bar, folder, store, question, lateness_s, every, interrupt):
+            for observed in looks(
+                spark, bar, folder, store, question, lateness_s, every, interrupt
+            ):
                 document = with_estimates(observed, inputs) if inputs else observed.document()
                 if out is not None:
                     save(out, text_for(out, document))
@@ -110,7 +127,8 @@ def observe(
 class Interrupt:
     """Ctrl-C as a wish to end, so that a look comes to its own end; pressed again, it cuts off.
 
-    Spark's own handler asks the JVM to cancel its jobs in the middle of another question to it, which goes wrong loudly.
+    Spark's own handler asks the JVM to cancel its jobs in the middle of another question to it,
+    which goes wrong loudly.
     """
 
     wished = False
@@ -119,7 +137,12 @@ class Interrupt:
         self._before = signal.signal(signal.SIGINT, self._end)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         signal.signal(signal.SIGINT, self._before)
 
     def _end(self, number: int, frame: FrameType | None) -> None:
@@ -127,7 +150,9 @@ class Interrupt:
             logging.disable()  # what is cut off complains
             raise KeyboardInterrupt
         self.wished = True
-        os.write(2, b"ending after this look; Ctrl-C again cuts it off\n")  # a handler must not touch sys.stderr
+        os.write(
+            2, b"ending after this look; Ctrl-C again cuts it off\n"
+        )  # a handler must not touch sys.stderr
 
     def wait(self, seconds: float) -> None:
         """Sleep, unless it is time to end."""
@@ -156,7 +181,11 @@ def looks(
         return
     for look in count():
         started = time.monotonic()
-        taken = take_in(spark, folder, store, lateness_s=lateness_s, progress=bar.streaming) if folder is not None else 0
+        taken = (
+            take_in(spark, folder, store, lateness_s=lateness_s, progress=bar.streaming)
+            if folder is not None
+            else 0
+        )
         if taken or not look:  # nothing new says nothing new
             try:
                 yield observe_store(spark, store, question)
@@ -200,7 +229,10 @@ def show(observed: Observed, document: dict[str, Any], out: str | None) -> None:
     """What was measured, in a few lines."""
     for kind, counts in observed.rows.items():
         if any(counts.values()):
-            click.echo(f"{kind}: " + ", ".join(f"{n:,} {what}" for what, n in counts.items() if n or what == "events"))
+            click.echo(
+                f"{kind}: "
+                + ", ".join(f"{n:,} {what}" for what, n in counts.items() if n or what == "events")
+            )
     for component, costs in document.get("profile", {}).items():
         for machine, cost in costs.items():
             doubt = f"  ({cost['flag']})" if "flag" in cost else ""
@@ -211,7 +243,12 @@ def show(observed: Observed, document: dict[str, Any], out: str | None) -> None:
     for stream in document.get("streams", ()):
         click.echo(f"{stream['from']} -> {stream['to']}: {stream['tuples_per_s']:,.6g} tuples/s")
     if observed.heaviest:
-        click.echo("most talk: " + "; ".join(f"{p.source} -> {p.target} {p.tuples_per_s:,.6g}/s" for p in observed.heaviest[:5]))
+        click.echo(
+            "most talk: "
+            + "; ".join(
+                f"{p.source} -> {p.target} {p.tuples_per_s:,.6g}/s" for p in observed.heaviest[:5]
+            )
+        )
     for note in observed.notes:
         click.echo(f"  {note}")
     if out is not None:

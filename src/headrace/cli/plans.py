@@ -36,10 +36,14 @@ if TYPE_CHECKING:
 
 @main.command()
 @FILES
-@click.option("--by", type=click.Choice(list(SCHEDULERS)), help="Scheduler; absent: the default one.")
+@click.option(
+    "--by", type=click.Choice(list(SCHEDULERS)), help="Scheduler; absent: the default one."
+)
 @searching
 @click.option(
-    "--move-cost", type=click.FloatRange(min=0), help="With a current plan: tuples/s that moving one megabyte of state must gain."
+    "--move-cost",
+    type=click.FloatRange(min=0),
+    help="With a current plan: tuples/s that moving one megabyte of state must gain.",
 )
 @click.option("--compact", is_flag=True, help="Write runs of tasks instead of single tasks.")
 @what_if
@@ -62,7 +66,13 @@ def place(
             )
         ]  # fmt: skip
 
-    finish(answered(files, what_if, planned), as_json, out, compact, f"headrace place {' '.join(files)} --by {by}")
+    finish(
+        answered(files, what_if, planned),
+        as_json,
+        out,
+        compact,
+        f"headrace place {' '.join(files)} --by {by}",
+    )
 
 
 @main.command()
@@ -71,20 +81,33 @@ def place(
 @what_if
 @JSON
 @OUT
-def judge(files: tuple[str, ...], objective: str, what_if: WhatIf, as_json: bool, out: str | None) -> None:
+def judge(
+    files: tuple[str, ...], objective: str, what_if: WhatIf, as_json: bool, out: str | None
+) -> None:
     """Judge the plan that one of the files holds."""
     from headrace import planner
     from headrace.model.build import build
 
     def planned(inputs: Inputs, _: float) -> list[Planned]:
-        return [planner.judged(build(inputs), objective=objective, scheduler=inputs.document.scheduler or "given")]
+        return [
+            planner.judged(
+                build(inputs), objective=objective, scheduler=inputs.document.scheduler or "given"
+            )
+        ]
 
-    finish(answered(files, what_if, planned), as_json, out, False, f"headrace judge {' '.join(files)}")
+    finish(
+        answered(files, what_if, planned), as_json, out, False, f"headrace judge {' '.join(files)}"
+    )
 
 
 @main.command()
 @FILES
-@click.option("--by", type=click.Choice(list(SCHEDULERS)), multiple=True, help="Schedulers to compare; absent: all.")
+@click.option(
+    "--by",
+    type=click.Choice(list(SCHEDULERS)),
+    multiple=True,
+    help="Schedulers to compare; absent: all.",
+)
 @searching
 @what_if
 @JSON
@@ -98,23 +121,40 @@ def compare(
     from headrace.model.build import build
 
     if options or steps is not None:
-        raise click.UsageError("compare takes options from the file's `options`, and steps from the problem's size")
+        raise click.UsageError(
+            "compare takes options from the file's `options`, and steps from the problem's size"
+        )
 
     def planned(inputs: Inputs, _: float) -> list[Planned]:
         found = planner.compare(build(inputs), by, objective=objective, seed=seed, seconds=seconds)
         return progress(found, len(by) or len(SCHEDULERS))
 
-    finish(answered(files, what_if, planned), as_json, out, False, f"headrace compare {' '.join(files)}")
+    finish(
+        answered(files, what_if, planned),
+        as_json,
+        out,
+        False,
+        f"headrace compare {' '.join(files)}",
+    )
 
 
 @main.command()
 @FILES
 @click.option("--task", help="Why is this task where it is? Absent: the plan as a whole.")
-@click.option("--by", type=click.Choice(list(SCHEDULERS)), help="Scheduler, where no file holds a plan.")
+@click.option(
+    "--by", type=click.Choice(list(SCHEDULERS)), help="Scheduler, where no file holds a plan."
+)
 @OBJECTIVE
 @what_if
 @JSON
-def explain(files: tuple[str, ...], task: str | None, by: str | None, objective: str, what_if: WhatIf, as_json: bool) -> None:
+def explain(
+    files: tuple[str, ...],
+    task: str | None,
+    by: str | None,
+    objective: str,
+    what_if: WhatIf,
+    as_json: bool,
+) -> None:
     """Why is this task here; what would it take to fit?"""
     from headrace import planner, terminal
     from headrace.judge.shortage import shortage
@@ -131,7 +171,9 @@ def explain(files: tuple[str, ...], task: str | None, by: str | None, objective:
 
     answer = answered(files, what_if, planned)
     if as_json:
-        content = answer.beside({"format": "headrace/1", "explanation": explained(answer.results[0], task)})
+        content = answer.beside(
+            {"format": "headrace/1", "explanation": explained(answer.results[0], task)}
+        )
         if answer.before is not None and not isinstance(answer.before, HeadraceError):
             content["without_what_if"] = {"explanation": explained(answer.before[0], task)}
         click.echo(dumps(content))
@@ -145,7 +187,11 @@ def explain(files: tuple[str, ...], task: str | None, by: str | None, objective:
 
 @main.command()
 @click.option(
-    "--out", type=click.Path(dir_okay=False), default="headrace-demo.html", show_default=True, help="The report to write."
+    "--out",
+    type=click.Path(dir_okay=False),
+    default="headrace-demo.html",
+    show_default=True,
+    help="The report to write.",
 )
 @click.option("--plan-only", is_flag=True, help="Run nothing on Spark.")
 @JSON
@@ -162,7 +208,9 @@ def demo(out: str, plan_only: bool, as_json: bool) -> None:
     def say(message: str) -> None:
         click.echo(message, err=True)
 
-    say(f"1. Planning with {len(SCHEDULERS)} schedulers. The first run compiles the search kernels, which takes about a minute.")
+    say(
+        f"1. Planning with {len(SCHEDULERS)} schedulers. The first run compiles the search kernels, which takes about a minute."
+    )
     inputs = read(demo_files())
     results = progress(planner.compare(build(inputs)), len(SCHEDULERS))
     save(out, page(results, title="Word count on nine nodes", command="headrace demo"))
@@ -174,11 +222,17 @@ def demo(out: str, plan_only: bool, as_json: bool) -> None:
         click.echo(f"\nThe report to look at: {Path(out).resolve().as_uri()}")
     ran = None
     if not plan_only:
-        say("\n2. Running word count on Spark, measuring it, and planning again from what was measured.")
+        say(
+            "\n2. Running word count on Spark, measuring it, and planning again from what was measured."
+        )
         with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
             ran = live(Path(folder), say)
     if as_json:
-        content = {"format": "headrace/1", "results": [r.to_json() for r in results], "report_file": out}
+        content = {
+            "format": "headrace/1",
+            "results": [r.to_json() for r in results],
+            "report_file": out,
+        }
         click.echo(dumps({**content, "live": None if ran is None else asdict(ran)}))
     elif ran is not None:
         terminal.show(terminal.live(ran))

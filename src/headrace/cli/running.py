@@ -40,30 +40,97 @@ FLEET_FOLDER = click.option(
 
 @main.command()
 @click.argument("app")
-@click.option("--plan", "plan_file", type=click.Path(dir_okay=False), help="Where tasks run; a change of the file is a new plan.")
-@click.option("--fleet", "cluster", type=click.Path(dir_okay=False), help="Run on a local fleet of this cluster file's nodes.")
+@click.option(
+    "--plan",
+    "plan_file",
+    type=click.Path(dir_okay=False),
+    help="Where tasks run; a change of the file is a new plan.",
+)
+@click.option(
+    "--fleet",
+    "cluster",
+    type=click.Path(dir_okay=False),
+    help="Run on a local fleet of this cluster file's nodes.",
+)
 @click.option("--master", help="Run on an existing Spark cluster, such as spark://host:7077.")
 @click.option("--batches", type=click.IntRange(min=1), help="Stop after so many.")
 @click.option("--once", is_flag=True, help="Take what the sources hold now, and end.")
-@click.option("--interval", type=click.FloatRange(min=0), default=0.0, help="Least seconds from batch to batch.")
-@click.option("--checkpoint", type=click.Path(file_okay=False), help="The run's folder; absent: headrace-runs/<topology>.")
-@click.option("--telemetry", type=click.Path(file_okay=False), help="Write what tasks measured into this folder.")
 @click.option(
-    "--on-error", type=click.Choice(["stop", "quarantine"]), default="stop", show_default=True, help="If a component raises."
+    "--interval",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Least seconds from batch to batch.",
 )
-@click.option("--crowded", is_flag=True, help="Run also where a node has fewer cores than tasks of a stage: they queue.")
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the application; repeatable.")
-@click.option("--describe", is_flag=True, help="Print the topology as a file to plan, and run nothing.")
-@click.option("--by", type=click.Choice(list(SCHEDULERS)), help="With --fleet and no --plan: the scheduler of the first plan.")
-@click.option("--adaptive", is_flag=True, help="With --fleet: measure, plan again while it runs, and move where it is worth it.")
+@click.option(
+    "--checkpoint",
+    type=click.Path(file_okay=False),
+    help="The run's folder; absent: headrace-runs/<topology>.",
+)
+@click.option(
+    "--telemetry",
+    type=click.Path(file_okay=False),
+    help="Write what tasks measured into this folder.",
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "quarantine"]),
+    default="stop",
+    show_default=True,
+    help="If a component raises.",
+)
+@click.option(
+    "--crowded",
+    is_flag=True,
+    help="Run also where a node has fewer cores than tasks of a stage: they queue.",
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of the application; repeatable.",
+)
+@click.option(
+    "--describe", is_flag=True, help="Print the topology as a file to plan, and run nothing."
+)
+@click.option(
+    "--by",
+    type=click.Choice(list(SCHEDULERS)),
+    help="With --fleet and no --plan: the scheduler of the first plan.",
+)
+@click.option(
+    "--adaptive",
+    is_flag=True,
+    help="With --fleet: measure, plan again while it runs, and move where it is worth it.",
+)
 @click.option("--advise", is_flag=True, help="As --adaptive, but recommend only.")
-@click.option("--every", type=click.FloatRange(min=0), default=60.0, show_default=True, help="Seconds between decisions.")
 @click.option(
-    "--horizon", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds in which a move must pay."
+    "--every",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Seconds between decisions.",
 )
-@click.option("--improve", type=click.FloatRange(0, 100), default=10.0, show_default=True, help="Percent that a move must gain.")
 @click.option(
-    "--objective", type=click.Choice(OBJECTIVES), default="batch", show_default=True, help="What plans are to be best at."
+    "--horizon",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    show_default=True,
+    help="Seconds in which a move must pay.",
+)
+@click.option(
+    "--improve",
+    type=click.FloatRange(0, 100),
+    default=10.0,
+    show_default=True,
+    help="Percent that a move must gain.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(OBJECTIVES),
+    default="batch",
+    show_default=True,
+    help="What plans are to be best at.",
 )
 @FLEET_FOLDER
 @JSON
@@ -82,15 +149,26 @@ def run(
     if cluster is not None and master is not None:
         raise click.UsageError("give --fleet or --master, not both")
     if master is not None and not master.startswith(MASTERS):
-        raise InvalidInput(f"`{master}` is no master; one looks like spark://host:7077, k8s://https://host:443, yarn or local[4]")
+        raise InvalidInput(
+            f"`{master}` is no master; one looks like spark://host:7077, k8s://https://host:443, yarn or local[4]"
+        )
     topology = topology_of(load(app), parsed(options))
     if describe:
         emit(topology.document(), None)
         return
-    loop = Loop(objective=objective, interval_s=every, horizon_s=horizon, improve_percent=improve, dwell_s=every, advise=advise)
+    loop = Loop(
+        objective=objective,
+        interval_s=every,
+        horizon_s=horizon,
+        improve_percent=improve,
+        dwell_s=every,
+        advise=advise,
+    )
     adapts = adaptive or advise
     if (adapts or by is not None) and cluster is None:
-        raise click.UsageError("--adaptive, --advise and --by need --fleet: the cluster file says what there is to plan on")
+        raise click.UsageError(
+            "--adaptive, --advise and --by need --fleet: the cluster file says what there is to plan on"
+        )
     if by is not None and plan_file is not None:
         raise click.UsageError("give --plan or --by, not both")
     seen: list[BatchDone] = []
@@ -109,10 +187,22 @@ def run(
             run_on(topology, settings, plan_file, None, master, crowded)
         else:
             if plan_file is not None and not crowded:  # before anything starts
-                check_cores(topology, read_placement(plan_file, topology), {m.name: m.cores for m in machines_of([cluster])})
+                check_cores(
+                    topology,
+                    read_placement(plan_file, topology),
+                    {m.name: m.cores for m in machines_of([cluster])},
+                )
             first = by or ("headrace" if adapts and plan_file is None else None)
             planning = Planning(read((cluster,)), first, loop if adapts else None, where.resolve())
-            run_on(topology, settings, plan_file, fleet_of(cluster, Path(folder), ending), None, crowded, planning)
+            run_on(
+                topology,
+                settings,
+                plan_file,
+                fleet_of(cluster, Path(folder), ending),
+                None,
+                crowded,
+                planning,
+            )
     if as_json:
         click.echo(dumps({"format": "headrace/1", "run": summary(seen, where)}))
     else:
@@ -157,7 +247,11 @@ def run_on(
         check_reachable(master)
     ours = SparkSession.getActiveSession() is None
     try:
-        spark = session(app=topology.name, master=master, conf=SETTINGS | (fleet.settings() if fleet is not None else {}))
+        spark = session(
+            app=topology.name,
+            master=master,
+            conf=SETTINGS | (fleet.settings() if fleet is not None else {}),
+        )
     except Py4JError as error:
         if master is None or is_local(master):
             raise
@@ -167,7 +261,10 @@ def run_on(
     try:
         placed_ones = master is not None and not is_local(master)
         if not placed_ones and first is not None:
-            click.echo("in local mode there is one node: the plan's task counts are used, its places are not", err=True)
+            click.echo(
+                "in local mode there is one node: the plan's task counts are used, its places are not",
+                err=True,
+            )
         if fleet is not None:
             hosts = fleet.hosts
             wait_for_hosts(spark, hosts.values())
@@ -179,24 +276,42 @@ def run_on(
 
         def check(placement: Placement) -> None:
             if hosts is not None:
-                with suppress(Unsupported):  # a lost executor comes back within seconds; one that does not is named below
-                    wait_for_hosts(spark, {hosts[node] for node, _ in placement.places.values() if node in hosts}, seconds=20)
+                with suppress(
+                    Unsupported
+                ):  # a lost executor comes back within seconds; one that does not is named below
+                    wait_for_hosts(
+                        spark,
+                        {hosts[node] for node, _ in placement.places.values() if node in hosts},
+                        seconds=20,
+                    )
                 cores = executor_cores(spark)
                 have = {node: cores[host] for node, host in hosts.items() if host in cores}
-                check_cores(topology, placement, dict.fromkeys(have, sys.maxsize) if crowded else have)
+                check_cores(
+                    topology, placement, dict.fromkeys(have, sys.maxsize) if crowded else have
+                )
 
         start = first_plan(topology, planning)
-        plan = PlanInForce(topology, start, file=plan_file, check=check, say=lambda message: click.echo(message, err=True))
+        plan = PlanInForce(
+            topology,
+            start,
+            file=plan_file,
+            check=check,
+            say=lambda message: click.echo(message, err=True),
+        )
         settings = replace(settings, hosts=hosts)
         with ExitStack() as stack:
             if planning is not None and planning.loop is not None and fleet is not None:
-                settings = stack.enter_context(adapting(spark, topology, plan, settings, planning, fleet))
+                settings = stack.enter_context(
+                    adapting(spark, topology, plan, settings, planning, fleet)
+                )
             run_topology(spark, topology, plan, settings)
     except KeyboardInterrupt:
         click.echo("stopped; run again to go on", err=True)
     finally:
         if ours:
-            spark.sparkContext.setLogLevel("OFF")  # executors that go away while the session ends are no news
+            spark.sparkContext.setLogLevel(
+                "OFF"
+            )  # executors that go away while the session ends are no news
             spark.stop()
 
 
@@ -209,12 +324,19 @@ def first_plan(topology: Topology, planning: Planning | None) -> Placement | Non
     from headrace.planner import place
 
     nodes = nodes_of(planning.cluster)
-    return placement_of(place(problem_of(topology, nodes, {}, None), planning.first), planning.first, nodes)
+    return placement_of(
+        place(problem_of(topology, nodes, {}, None), planning.first), planning.first, nodes
+    )
 
 
 @contextmanager
 def adapting(
-    spark: SparkSession, topology: Topology, plan: PlanInForce, settings: Settings, planning: Planning, fleet: Fleet
+    spark: SparkSession,
+    topology: Topology,
+    plan: PlanInForce,
+    settings: Settings,
+    planning: Planning,
+    fleet: Fleet,
 ) -> Generator[Settings]:
     """The same run with the loop beside it: measuring takes seconds, and no batch waits for them."""
     from dataclasses import replace
@@ -229,10 +351,14 @@ def adapting(
         hosts = executor_cores(spark)
         return {node for node, host in fleet.hosts.items() if host in hosts}
 
-    world = OnSpark(spark, topology, planning.cluster, plan, settings.telemetry, planning.store, there)
+    world = OnSpark(
+        spark, topology, planning.cluster, plan, settings.telemetry, planning.store, there
+    )
     listen = settings.listen
     with aside() as do:
-        decide = after_batches(world, planning.loop, lambda entry: click.echo(decided(entry), err=True), do)
+        decide = after_batches(
+            world, planning.loop, lambda entry: click.echo(decided(entry), err=True), do
+        )
 
         def both(done: BatchDone) -> None:
             listen(done)
@@ -259,7 +385,9 @@ def history(store: Path, as_json: bool) -> None:
 
     found = entries(store)
     if not found:
-        raise InvalidInput(f"{store}: holds no decisions; a run with --adaptive or --advise keeps them in its folder")
+        raise InvalidInput(
+            f"{store}: holds no decisions; a run with --adaptive or --advise keeps them in its folder"
+        )
     if as_json:
         click.echo(dumps({"format": "headrace/1", "decisions": [asdict(entry) for entry in found]}))
         return
@@ -290,7 +418,11 @@ def told(done: BatchDone) -> str:
     """A batch in one line."""
     line = f"batch {done.batch}: {done.tuples:,} tuples in {done.seconds:.2f} s, {done.remote_bytes:,} of {done.total_bytes:,} bytes between nodes"
     line += f", plan {done.plan}" if done.plan is not None else ""
-    line += f", {len(done.misplaced)} misplaced: {', '.join(done.misplaced[:5])}" if done.misplaced else ""
+    line += (
+        f", {len(done.misplaced)} misplaced: {', '.join(done.misplaced[:5])}"
+        if done.misplaced
+        else ""
+    )
     return line + (f"; put aside: {done.failure}" if done.failure is not None else "")
 
 
@@ -326,7 +458,9 @@ def fleet() -> None:
 )
 @FLEET_FOLDER
 @JSON
-def up(files: tuple[str, ...], port: int | None, limits: tuple[Limit, ...], folder: str, as_json: bool) -> None:
+def up(
+    files: tuple[str, ...], port: int | None, limits: tuple[Limit, ...], folder: str, as_json: bool
+) -> None:
     """Start a fleet; it stays up until `fleet down`."""
     from headrace.run.fleet import up as start
 
@@ -344,7 +478,9 @@ def status(folder: str, as_json: bool) -> None:
 
     running = found(Path(folder))
     if running is None:
-        raise InvalidInput(f"no fleet is up in {folder}; start one with headrace fleet up CLUSTER_FILE")
+        raise InvalidInput(
+            f"no fleet is up in {folder}; start one with headrace fleet up CLUSTER_FILE"
+        )
     show_fleet(running, as_json)
 
 
@@ -367,13 +503,22 @@ def show_fleet(running: Fleet, as_json: bool) -> None:
             {"node": m.name, "host": m.host, "cores": m.cores, "memory_mb": m.memory_mb, "alive": m.name in there, "limits": held(m, running.limits)}
             for m in running.machines
         ]  # fmt: skip
-        click.echo(dumps({"format": "headrace/1", "fleet": {"master": running.master, "pid": running.pid, "workers": rows}}))
+        click.echo(
+            dumps(
+                {
+                    "format": "headrace/1",
+                    "fleet": {"master": running.master, "pid": running.pid, "workers": rows},
+                }
+            )
+        )
         return
     click.echo(f"master {running.master}")
     for m in running.machines:
         limits = "".join(f"  {name} {value:g}" for name, value in held(m, running.limits).items())
         state = "up" if m.name in there else "LOST"
-        click.echo(f"  {m.name:<16} {m.host:<12} {m.cores:>3} cores {m.memory_mb:>7} MB  {state:<4}{limits}".rstrip())
+        click.echo(
+            f"  {m.name:<16} {m.host:<12} {m.cores:>3} cores {m.memory_mb:>7} MB  {state:<4}{limits}".rstrip()
+        )
 
 
 def held(machine: Machine, limits: tuple[Limit, ...]) -> dict[str, float]:
@@ -403,7 +548,10 @@ def spark(files: tuple[str, ...], out: str | None) -> None:
 @export.command()
 @FILES
 @click.option(
-    "--label", default="kubernetes.io/hostname", show_default=True, help="The node label that holds the plan's node names."
+    "--label",
+    default="kubernetes.io/hostname",
+    show_default=True,
+    help="The node label that holds the plan's node names.",
 )
 @OUT
 def kubernetes(files: tuple[str, ...], label: str, out: str | None) -> None:

@@ -29,7 +29,11 @@ class Headrace(click.Group):
     """Turns our own errors into one or a few lines and exit status 1; with --json also into the contract's error object."""
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
     ) -> click.Context:
         wants_json = "--json" in args
         ctx = super().make_context(info_name, args, parent, **extra)
@@ -42,31 +46,63 @@ class Headrace(click.Group):
         except HeadraceError as error:
             if ctx.meta["headrace.json"]:
                 click.echo(dumps({"format": "headrace/1", "error": error.fields()}))
-            click.echo(f"headrace: {error.message}" + (f"\n  what would help: {error.fix}" if error.fix else ""), err=True)
+            click.echo(
+                f"headrace: {error.message}"
+                + (f"\n  what would help: {error.fix}" if error.fix else ""),
+                err=True,
+            )
             ctx.exit(1)
 
 
-@click.group(cls=Headrace, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(
+    cls=Headrace, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+)
 @click.version_option(headrace.__version__, prog_name="headrace")
 def main() -> None:
     """Plan stream-processing topologies: how many tasks, on which machines, which beside which, and why."""
 
 
 FILES = click.argument("files", nargs=-1, required=True, type=click.Path())
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
-OUT = click.option("--out", type=click.Path(dir_okay=False), help="Write here: .json, .yaml, or .html for a report to look at.")
+JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else."
+)
+OUT = click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    help="Write here: .json, .yaml, or .html for a report to look at.",
+)
 OBJECTIVE = click.option(
-    "--objective", type=click.Choice(OBJECTIVES), default="traffic", show_default=True, help="What to be best at."
+    "--objective",
+    type=click.Choice(OBJECTIVES),
+    default="traffic",
+    show_default=True,
+    help="What to be best at.",
 )
 
 
 def searching(command: Command) -> Command:
     """The options of commands that run a scheduler."""
     for option in (
-        click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same plan."),
-        click.option("--steps", type=click.IntRange(min=0), help="Search steps; absent: from the problem's size."),
-        click.option("--seconds", type=click.FloatRange(min=0), help="Cut the search short after so many seconds."),
-        click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the scheduler; repeatable."),
+        click.option(
+            "--seed", type=int, default=0, show_default=True, help="Same seed, same plan."
+        ),
+        click.option(
+            "--steps",
+            type=click.IntRange(min=0),
+            help="Search steps; absent: from the problem's size.",
+        ),
+        click.option(
+            "--seconds",
+            type=click.FloatRange(min=0),
+            help="Cut the search short after so many seconds.",
+        ),
+        click.option(
+            "--option",
+            "options",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="An option of the scheduler; repeatable.",
+        ),
         OBJECTIVE,
     ):
         command = option(command)
@@ -83,15 +119,45 @@ def what_if(command: Command) -> Command:
     ) -> Any:  # fmt: skip
         from headrace.model.what_if import WhatIf
 
-        tried = WhatIf(tuple(split(settings)), rate_factor, without, tuple(split(added)), tuple(split(prices)))
+        tried = WhatIf(
+            tuple(split(settings)), rate_factor, without, tuple(split(added)), tuple(split(prices))
+        )
         return command(what_if=tried, **rest)
 
     for option in (
-        click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="What if a value were another? Repeatable."),
-        click.option("--price", "prices", multiple=True, metavar="TYPE=P", help="What if a machine type cost this? Repeatable."),
-        click.option("--add", "added", multiple=True, metavar="TYPE=N", help="What if there were more machines? Repeatable."),
-        click.option("--without", multiple=True, metavar="NODE", help="What if a node, or a range, were gone? Repeatable."),
-        click.option("--rate-factor", type=float, metavar="X", help="What if all spouts emitted X times as much?"),
+        click.option(
+            "--set",
+            "settings",
+            multiple=True,
+            metavar="PATH=VALUE",
+            help="What if a value were another? Repeatable.",
+        ),
+        click.option(
+            "--price",
+            "prices",
+            multiple=True,
+            metavar="TYPE=P",
+            help="What if a machine type cost this? Repeatable.",
+        ),
+        click.option(
+            "--add",
+            "added",
+            multiple=True,
+            metavar="TYPE=N",
+            help="What if there were more machines? Repeatable.",
+        ),
+        click.option(
+            "--without",
+            multiple=True,
+            metavar="NODE",
+            help="What if a node, or a range, were gone? Repeatable.",
+        ),
+        click.option(
+            "--rate-factor",
+            type=float,
+            metavar="X",
+            help="What if all spouts emitted X times as much?",
+        ),
     ):
         wrapped = option(wrapped)
     return wrapped
@@ -114,11 +180,17 @@ class Answer:
         """The content with the change that was tried, and the answer without it."""
         if self.before is None:
             return content
-        before = {"error": self.before.fields()} if isinstance(self.before, HeadraceError) else answer_json(self.before, compact)
+        before = (
+            {"error": self.before.fields()}
+            if isinstance(self.before, HeadraceError)
+            else answer_json(self.before, compact)
+        )
         return content | {"what_if": self.what_if.words(), "without_what_if": before}
 
 
-def answered(files: tuple[str, ...], tried: WhatIf, planned: Callable[[Inputs, float], list[Planned]]) -> Answer:
+def answered(
+    files: tuple[str, ...], tried: WhatIf, planned: Callable[[Inputs, float], list[Planned]]
+) -> Answer:
     """Plan what the files say; where a change is tried, with and without it. `planned` also gets the factor of the load that was asked about."""
     from headrace.model.what_if import changed
 
@@ -164,7 +236,11 @@ def progress(results: Any, total: int) -> list[Planned]:
     for result in results:
         collected.append(result)
         if sys.stderr.isatty():
-            click.echo(f"\r\033[K{len(collected)}/{total} {result.scheduler}", err=True, nl=len(collected) == total)
+            click.echo(
+                f"\r\033[K{len(collected)}/{total} {result.scheduler}",
+                err=True,
+                nl=len(collected) == total,
+            )
     return collected
 
 
@@ -179,9 +255,19 @@ def finish(
             from headrace.page import page
 
             title = ", ".join(first.problem.topologies[:3])
-            save(out, page(results, title=title, command=" ".join([command, *answer.what_if.words()]), curve=curve))
+            save(
+                out,
+                page(
+                    results,
+                    title=title,
+                    command=" ".join([command, *answer.what_if.words()]),
+                    curve=curve,
+                ),
+            )
         elif len(results) == 1:
-            save(out, text_for(out, first.to_json(compact=compact, document=answer.inputs.document)))
+            save(
+                out, text_for(out, first.to_json(compact=compact, document=answer.inputs.document))
+            )
         else:
             save(out, text_for(out, answer_json(results, compact)))
     if as_json:
@@ -189,7 +275,9 @@ def finish(
     else:
         from headrace import terminal
 
-        terminal.show(terminal.planned(first) if len(results) == 1 else terminal.comparison(results))
+        terminal.show(
+            terminal.planned(first) if len(results) == 1 else terminal.comparison(results)
+        )
         if answer.before is not None:
             terminal.show(terminal.what_if(answer.before, results, answer.what_if.words()))
         if out is not None:
@@ -246,7 +334,13 @@ def explained(result: Planned, task: str | None = None) -> dict[str, Any]:
     if task is not None:
         return explain_task(result.problem, result.assignment, task).to_json()
     rows = [
-        {"from": s.source, "to": s.target, "stream": s.stream, "tuples_per_s": s.tuples_per_s, "crossing": s.crossing}
+        {
+            "from": s.source,
+            "to": s.target,
+            "stream": s.stream,
+            "tuples_per_s": s.tuples_per_s,
+            "crossing": s.crossing,
+        }
         for s in costly_of(result)
     ]
     return {"headline": terminal.headline(result), "streams": rows}

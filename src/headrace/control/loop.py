@@ -1,6 +1,7 @@
 """The loop on one page: measure, plan, decide, move; and keep every decision with its reason.
 
-The world is passed in: a running topology on Spark, or a test. "Not ready" is no error; it is a decision to do nothing, and is kept like any other.
+The world is passed in: a running topology on Spark, or a test. "Not ready" is no error; it is a
+decision to do nothing, and is kept like any other.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from headrace.control.policy import Adopted, Decision, all_of, aniello_threshold, faster_batches, fingerprint, no_flapping
+from headrace.control.policy import (
+    Adopted,
+    Decision,
+    all_of,
+    aniello_threshold,
+    faster_batches,
+    fingerprint,
+    no_flapping,
+)
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.judge.report import FIGURES, Report, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
@@ -20,7 +29,13 @@ from headrace.move.change import moving, task_state_mb, volumes_between
 from headrace.move.relabel import relabel
 from headrace.planner import Planned, place
 
-KEPT = ("inter_node_traffic", "max_rate", "batch_seconds", "nodes_used", "feasible")  # figures of a decision
+KEPT = (
+    "inter_node_traffic",
+    "max_rate",
+    "batch_seconds",
+    "nodes_used",
+    "feasible",
+)  # figures of a decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +106,20 @@ def step(world: World, settings: Settings) -> Entry:
             world.apply(planned)
             entry = replace(entry, applied=True)
     except HeadraceError as error:
-        entry = Entry(now_s, False, False, f"nothing is moved: {error.message}", plan=history[-1].plan if history else "")
+        entry = Entry(
+            now_s,
+            False,
+            False,
+            f"nothing is moved: {error.message}",
+            plan=history[-1].plan if history else "",
+        )
     world.keep(entry)
     return entry
 
 
-def decide(problem: Problem, history: Sequence[Entry], now_s: float, settings: Settings) -> tuple[Entry, Planned | None]:
+def decide(
+    problem: Problem, history: Sequence[Entry], now_s: float, settings: Settings
+) -> tuple[Entry, Planned | None]:
     """What to do about a running plan, and the plan to put in its place; pure."""
     running = problem.current
     if running is None:
@@ -104,7 +127,11 @@ def decide(problem: Problem, history: Sequence[Entry], now_s: float, settings: S
     force = fingerprint(running)
     homeless = int((running.node == UNPLACED).sum())
     planned = place(
-        problem, settings.by, objective=settings.objective, seed=settings.seed, move_cost=None if homeless else settings.move_cost
+        problem,
+        settings.by,
+        objective=settings.objective,
+        seed=settings.seed,
+        move_cost=None if homeless else settings.move_cost,
     )
     assert planned.assignment is not None
     better = relabel(problem, running, planned.assignment).plan
@@ -115,7 +142,9 @@ def decide(problem: Problem, history: Sequence[Entry], now_s: float, settings: S
         now_s, False, False, "", plan=force, before=figures(now), after=figures(then),
         moved_tasks=len(moved), moved_mb=float(task_state_mb(problem)[moved].sum()),
     )  # fmt: skip
-    decision = reasoned(problem, running, better, now, then, homeless, adopted(history), now_s, settings)
+    decision = reasoned(
+        problem, running, better, now, then, homeless, adopted(history), now_s, settings
+    )
     entry = replace(
         entry,
         move=decision.move,
@@ -124,7 +153,9 @@ def decide(problem: Problem, history: Sequence[Entry], now_s: float, settings: S
     )
     if not decision.move:
         return entry, None
-    return replace(entry, plan=fingerprint(better)), replace(planned, assignment=better, report=then)
+    return replace(entry, plan=fingerprint(better)), replace(
+        planned, assignment=better, report=then
+    )
 
 
 def reasoned(
@@ -133,9 +164,16 @@ def reasoned(
 ) -> Decision:  # fmt: skip
     """The rules in their order: a plan that is broken is left, else the gain must be worth it and must not flap."""
     if now is None:
-        return Decision(True, f"{homeless} tasks stood on nodes that are gone: they start elsewhere", {"homeless": homeless})
+        return Decision(
+            True,
+            f"{homeless} tasks stood on nodes that are gone: they start elsewhere",
+            {"homeless": homeless},
+        )
     if not now.feasible and then.feasible:
-        return Decision(True, f"the running plan breaks a rule ({now.violations[0].message}); the new one breaks none")
+        return Decision(
+            True,
+            f"the running plan breaks a rule ({now.violations[0].message}); the new one breaks none",
+        )
     if not then.feasible:
         return Decision(False, "no plan was found that keeps all rules")
     if np.array_equal(running.node, better.node) and np.array_equal(running.worker, better.worker):
@@ -143,13 +181,23 @@ def reasoned(
     transfer_s = volumes_between(problem, running, better).bound
     return all_of(
         gain(now, then, transfer_s, settings),
-        no_flapping(fingerprint(better), past, now_s, interval_s=settings.interval_s, dwell_s=settings.dwell_s),
+        no_flapping(
+            fingerprint(better),
+            past,
+            now_s,
+            interval_s=settings.interval_s,
+            dwell_s=settings.dwell_s,
+        ),
     )
 
 
 def gain(now: Report, then: Report, transfer_s: float, settings: Settings) -> Decision:
     """Whether the figure asked for gets better by enough."""
-    if settings.objective == "batch" and now.batch_seconds is not None and then.batch_seconds is not None:
+    if (
+        settings.objective == "batch"
+        and now.batch_seconds is not None
+        and then.batch_seconds is not None
+    ):
         return faster_batches(
             now.batch_seconds, then.batch_seconds, transfer_s=transfer_s, horizon_s=settings.horizon_s, improve_percent=settings.improve_percent
         )  # fmt: skip
@@ -163,7 +211,11 @@ def gain(now: Report, then: Report, transfer_s: float, settings: Settings) -> De
             {"rises_percent": float(rises), "transfer_s": transfer_s},
         )
     figure = FIGURES[settings.objective if settings.objective != "batch" else "traffic"]
-    return aniello_threshold(float(getattr(now, figure)), float(getattr(then, figure)), improve_percent=settings.improve_percent)
+    return aniello_threshold(
+        float(getattr(now, figure)),
+        float(getattr(then, figure)),
+        improve_percent=settings.improve_percent,
+    )
 
 
 def adopted(history: Sequence[Entry]) -> list[Adopted]:

@@ -44,41 +44,67 @@ def problem_of(
 ) -> Problem:
     """A topology on nodes as Spark runs it, with the running plan as `current`; tasks on nodes that are not there stand nowhere.
 
-    `rates` are those of the spouts, where they are known better than from the measured streams.
-    A stage's tasks run at once, each on a core of its own: so a node has as many places of each stage as cores.
+    `rates` are those of the spouts, where they are known better than from the measured streams. A
+    stage's tasks run at once, each on a core of its own: so a node has as many places of each stage
+    as cores.
     """
     tasks = dict(running.tasks) if running is not None else {}
     section = topology.with_tasks(tasks).section() if tasks else topology.section()
-    levels = {name: f"cores of stage {i + 1}" for i, level in enumerate(stages(topology.components).levels) for name in level}
+    levels = {
+        name: f"cores of stage {i + 1}"
+        for i, level in enumerate(stages(topology.components).levels)
+        for name in level
+    }
     components = {
         name: {**spec, "resources": {**spec.get("resources", {}), levels[name]: 1}}
         for name, spec in section["components"].items()
     }
     streams: list[dict[str, Any]] = []
     for stream in measured.get("streams", ()):
-        # Averages of single streams are not of quite the same time; one rate and the selectivities are, and they agree.
+        # Averages of single streams are not of quite the same time; one rate and the selectivities
+        # are, and they agree.
         streams.append({key: value for key, value in stream.items() if key != "tuples_per_s"})
         source = components[stream["from"]]
         if source.get("spout") and stream.get("selectivity"):
-            source["rate"] = (rates or {}).get(stream["from"], stream["tuples_per_s"] / stream["selectivity"])
-    described = {name: node.model_dump(mode="json", by_alias=True, exclude_unset=True) for name, node in nodes.items()}
+            source["rate"] = (rates or {}).get(
+                stream["from"], stream["tuples_per_s"] / stream["selectivity"]
+            )
+    described = {
+        name: node.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        for name, node in nodes.items()
+    }
     for name, facts in described.items():
-        facts["resources"] = {**facts.get("resources", {}), **dict.fromkeys(levels.values(), cores_of(nodes[name]))}
+        facts["resources"] = {
+            **facts.get("resources", {}),
+            **dict.fromkeys(levels.values(), cores_of(nodes[name])),
+        }
     sections = {"topology": {**section, "components": components}, "cluster": {"nodes": described}}
     profile = {"profile": measured["profile"]} if "profile" in measured else {}
-    problem = build(validated({"format": FORMAT, **sections, **profile, **({"streams": streams} if streams else {})}, {}))
+    problem = build(
+        validated(
+            {"format": FORMAT, **sections, **profile, **({"streams": streams} if streams else {})},
+            {},
+        )
+    )
     return problem if running is None else replace(problem, current=assignment_of(problem, running))
 
 
 def cores_of(node: Node) -> int:
     """Cores that Spark counts on a node."""
-    return max(1, int(node.cpu // 100)) if node.cpu is not None else (node.cores or 1) * (node.sockets or 1)
+    return (
+        max(1, int(node.cpu // 100))
+        if node.cpu is not None
+        else (node.cores or 1) * (node.sockets or 1)
+    )
 
 
 def assignment_of(problem: Problem, running: Placement) -> Assignment:
     """A plan in the problem's terms."""
     number = {name: i for i, name in enumerate(problem.nodes)}
-    node, worker = np.full(problem.task_count, UNPLACED, dtype=np.int64), np.full(problem.task_count, UNPLACED, dtype=np.int64)
+    node, worker = (
+        np.full(problem.task_count, UNPLACED, dtype=np.int64),
+        np.full(problem.task_count, UNPLACED, dtype=np.int64),
+    )
     for c, component in enumerate(problem.components):
         for k in range(int(problem.tasks[c])):
             where, slot = running.places[component, k]
@@ -93,11 +119,19 @@ def placement_of(planned: Planned, name: str, nodes: Mapping[str, Node]) -> Plac
     if assignment is None or (assignment.node == UNPLACED).any():
         raise InvalidInput(f"{name} does not place every task")
     places = {
-        (component, k): (problem.nodes[assignment.node[problem.first[c] + k]], int(assignment.worker[problem.first[c] + k]))
+        (component, k): (
+            problem.nodes[assignment.node[problem.first[c] + k]],
+            int(assignment.worker[problem.first[c] + k]),
+        )
         for c, component in enumerate(problem.components)
         for k in range(int(problem.tasks[c]))
     }
-    return Placement(name, {c: int(n) for c, n in zip(problem.components, problem.tasks, strict=True)}, places, nodes)
+    return Placement(
+        name,
+        {c: int(n) for c, n in zip(problem.components, problem.tasks, strict=True)},
+        places,
+        nodes,
+    )
 
 
 @dataclass(slots=True)
@@ -135,8 +169,18 @@ class OnSpark:
         newest = min(RECENT, max(1, self.warm)) if batches else RECENT  # one file a batch
         observed = observe_folder(self.spark, self.telemetry, question, newest=newest)
         running = self.plan.current()
-        problem = problem_of(self.topology, self.nodes(), observed.sections, running, emitted_per_s(batches[-newest:]))
-        under = [done for done in batches if running is not None and done.plan == running.name and done.failure is None]
+        problem = problem_of(
+            self.topology,
+            self.nodes(),
+            observed.sections,
+            running,
+            emitted_per_s(batches[-newest:]),
+        )
+        under = [
+            done
+            for done in batches
+            if running is not None and done.plan == running.name and done.failure is None
+        ]
         return with_batch_times(problem, under[-newest:], self.window_s)
 
     def history(self) -> Sequence[Entry]:
@@ -183,7 +227,10 @@ def aside() -> Generator[Callable[[Work], bool]]:
 
 
 def after_batches(
-    world: OnSpark, settings: Settings, say: Callable[[Entry], None], do: Callable[[Work], bool] = at_once
+    world: OnSpark,
+    settings: Settings,
+    say: Callable[[Entry], None],
+    do: Callable[[Work], bool] = at_once,
 ) -> Callable[[BatchDone], None]:
     """Decides once an interval has passed and a batch is over: a new plan holds from the next batch on, or if decided `aside`, from the one after."""
     due = world.now() + settings.interval_s

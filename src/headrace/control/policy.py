@@ -47,10 +47,12 @@ def worth_it(
 ) -> Decision:
     """Gain over a horizon against pause, transfer and catch-up.
 
-    Nothing is processed for restart + transfer seconds. Then the lag, and what came in meanwhile, is worked off at the rate the new plan can do beyond
-    its input: lag / catch-up + input x stop / catch-up seconds. From then on, tuples/s that no longer cross between nodes count as gain; every tuple
-    that came in before is late and costs `delay_price` such tuples. A running plan that cannot keep up with its input is left wherever that means less
-    lag at the horizon, whatever it saves. Rates are tuples/s, the lag is in tuples.
+    Nothing is processed for restart + transfer seconds. Then the lag, and what came in meanwhile,
+    is worked off at the rate the new plan can do beyond its input: lag / catch-up + input x stop /
+    catch-up seconds. From then on, tuples/s that no longer cross between nodes count as gain; every
+    tuple that came in before is late and costs `delay_price` such tuples. A running plan that
+    cannot keep up with its input is left wherever that means less lag at the horizon, whatever it
+    saves. Rates are tuples/s, the lag is in tuples.
     """
     _not_negative(
         horizon_s=horizon_s, input_per_s=input_per_s, capacity_per_s=capacity_per_s, capacity_now_per_s=capacity_now_per_s, lag=lag,
@@ -67,7 +69,13 @@ def worth_it(
     disturbed_s = stop_s + catch_up_s
     gain = saved_per_s * max(0.0, horizon_s - disturbed_s)
     cost = delay_price * input_per_s * disturbed_s
-    numbers = {"stop_s": stop_s, "catch_up_s": catch_up_s, "disturbed_s": disturbed_s, "gain": gain, "cost": cost}
+    numbers = {
+        "stop_s": stop_s,
+        "catch_up_s": catch_up_s,
+        "disturbed_s": disturbed_s,
+        "gain": gain,
+        "cost": cost,
+    }
     times = f"{stop_s:g} s stop and {catch_up_s:g} s catch-up"
     if disturbed_s >= horizon_s:
         return Decision(False, f"{times} are no less than the horizon of {horizon_s:g} s", numbers)
@@ -75,20 +83,36 @@ def worth_it(
     return Decision(gain > cost, words, numbers)
 
 
-def _behind(horizon_s: float, input_per_s: float, now_per_s: float, then_per_s: float, lag: float, stop_s: float) -> Decision:
+def _behind(
+    horizon_s: float,
+    input_per_s: float,
+    now_per_s: float,
+    then_per_s: float,
+    lag: float,
+    stop_s: float,
+) -> Decision:
     """The running plan cannot keep up: compare the lag at the horizon."""
     stays = lag + (input_per_s - now_per_s) * horizon_s
     stopped_s = min(stop_s, horizon_s)
-    moves = max(0.0, lag + input_per_s * stopped_s - (then_per_s - input_per_s) * (horizon_s - stopped_s))
+    moves = max(
+        0.0, lag + input_per_s * stopped_s - (then_per_s - input_per_s) * (horizon_s - stopped_s)
+    )
     reason = (
         f"the running plan does {now_per_s:g} of {input_per_s:g} tuples/s; in {horizon_s:g} s the lag is {stays:g} tuples if it stays, "
         f"{moves:g} if it moves"
     )
-    return Decision(moves < stays, reason, {"lag_if_stays": stays, "lag_if_moves": moves, "stop_s": stop_s})
+    return Decision(
+        moves < stays, reason, {"lag_if_stays": stays, "lag_if_moves": moves, "stop_s": stop_s}
+    )
 
 
 def faster_batches(
-    now_s: float, then_s: float, *, transfer_s: float = 0.0, horizon_s: float = 600.0, improve_percent: float = 10.0
+    now_s: float,
+    then_s: float,
+    *,
+    transfer_s: float = 0.0,
+    horizon_s: float = 600.0,
+    improve_percent: float = 10.0,
 ) -> Decision:
     """For micro-batches, where a new plan stops nothing: seconds of batch time saved over a horizon against seconds of transfer.
 
@@ -97,7 +121,13 @@ def faster_batches(
     _not_negative(now_s=now_s, then_s=then_s, transfer_s=transfer_s, horizon_s=horizon_s)
     falls = 100 * (now_s - then_s) / now_s if now_s > 0 else 0.0
     saved = (now_s - then_s) * horizon_s / now_s if now_s > 0 else 0.0
-    numbers = {"now_s": now_s, "then_s": then_s, "falls_percent": falls, "saved_s": saved, "transfer_s": transfer_s}
+    numbers = {
+        "now_s": now_s,
+        "then_s": then_s,
+        "falls_percent": falls,
+        "saved_s": saved,
+        "transfer_s": transfer_s,
+    }
     words = f"a batch takes {then_s:.3g} s instead of {now_s:.3g} s, {falls:.3g} % less"
     if falls <= 0 or falls < improve_percent * (1 - 1e-12):
         return Decision(False, f"{words}; {improve_percent:g} % are asked", numbers)
@@ -116,21 +146,29 @@ def aniello_threshold(
 ) -> Decision:
     """Aniello's rule: the traffic falls by a percentage or an overloaded node's load falls, and the last move is long enough ago.
 
-    Source: Aniello et al. 2013 as its authors' code has it, except that the threshold is not cut down to a whole number: that would never let a plan
-    with less than one tuple/s between nodes be improved.
+    Source: Aniello et al. 2013 as its authors' code has it, except that the threshold is not cut
+    down to a whole number: that would never let a plan with less than one tuple/s between nodes be
+    improved.
     """
     _not_negative(current=current, best=best, min_interval_s=min_interval_s)
     if not 0 <= improve_percent <= 100:
         raise InvalidInput(f"improve_percent is {improve_percent:g}; it must be between 0 and 100")
     falls = 100 * (current - best) / current if current > 0 else 0.0
-    numbers = {"current": current, "best": best, "falls_percent": falls, "since_last_s": since_last_s}
+    numbers = {
+        "current": current,
+        "best": best,
+        "falls_percent": falls,
+        "since_last_s": since_last_s,
+    }
     if since_last_s < min_interval_s:
-        return Decision(False, f"the last move was {since_last_s:g} s ago; {min_interval_s:g} s must pass", numbers)
+        return Decision(
+            False,
+            f"the last move was {since_last_s:g} s ago; {min_interval_s:g} s must pass",
+            numbers,
+        )
     if relieves_overload:
         return Decision(True, "the load of an overloaded node falls", numbers)
-    words = (
-        f"traffic between nodes falls from {current:g} to {best:g} tuples/s, by {falls:.3g} %; {improve_percent:g} % are asked"
-    )
+    words = f"traffic between nodes falls from {current:g} to {best:g} tuples/s, by {falls:.3g} %; {improve_percent:g} % are asked"
     return Decision(falls > 0 and falls >= improve_percent * (1 - 1e-12), words, numbers)
 
 
@@ -151,8 +189,14 @@ class Levels:
         for n, name in enumerate(problem.nodes):
             used, capacity = report.nodes.get(name), float(problem.capacity[n, CPU])
             if used is not None and math.isfinite(capacity) and capacity > 0:
-                busiest = max(busiest, (float(used["cpu"] or 0) + float(used["cpu_taken"] or 0)) / capacity)
-        node, worker, total = report.inter_node_traffic, report.inter_worker_traffic, report.total_traffic
+                busiest = max(
+                    busiest, (float(used["cpu"] or 0) + float(used["cpu_taken"] or 0)) / capacity
+                )
+        node, worker, total = (
+            report.inter_node_traffic,
+            report.inter_worker_traffic,
+            report.total_traffic,
+        )
         return Levels(node, worker - node, total - worker, report.nodes_used, busiest)
 
     @property
@@ -161,11 +205,14 @@ class Levels:
         return 2 * self.inter_node + self.inter_slot
 
 
-def muhammad_tune(now: Levels, then: Levels, *, improve_percent: float = 5.0, most_busy: float = 1.0) -> Decision:
+def muhammad_tune(
+    now: Levels, then: Levels, *, improve_percent: float = 5.0, most_busy: float = 1.0
+) -> Decision:
     """Tune Scheduling: amend the plan if tuples have less way to go and no more resources are used, or if a node is overloaded.
 
-    Source: Muhammad 2023, section 3.1, which says what is looked at (traffic at node, slot and executor level, resources used) but not the rule. Ours:
-    traffic counts by how far it goes; the new plan must not use more nodes, nor load its busiest node above `most_busy` and above now.
+    Source: Muhammad 2023, section 3.1, which says what is looked at (traffic at node, slot and
+    executor level, resources used) but not the rule. Ours: traffic counts by how far it goes; the
+    new plan must not use more nodes, nor load its busiest node above `most_busy` and above now.
     """
     falls = 100 * (now.way - then.way) / now.way if now.way > 0 else 0.0
     numbers = {"falls_percent": falls, "busiest_now": now.busiest, "busiest_then": then.busiest}
@@ -180,7 +227,11 @@ def muhammad_tune(now: Levels, then: Levels, *, improve_percent: float = 5.0, mo
         return Decision(False, f"a node would be overloaded: {figures}", numbers)
     if then.nodes_used > now.nodes_used:
         return Decision(False, f"more nodes would be used: {figures}", numbers)
-    return Decision(falls > 0 and falls >= improve_percent * (1 - 1e-12), f"{figures}; {improve_percent:g} % are asked", numbers)
+    return Decision(
+        falls > 0 and falls >= improve_percent * (1 - 1e-12),
+        f"{figures}; {improve_percent:g} % are asked",
+        numbers,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +244,19 @@ class Adopted:
 
 def fingerprint(plan: Assignment) -> str:
     """A short name for a plan: the same for the same places of all tasks."""
-    return hashlib.sha256(np.stack([plan.node, plan.worker]).astype(np.int64).tobytes()).hexdigest()[:16]
+    return hashlib.sha256(
+        np.stack([plan.node, plan.worker]).astype(np.int64).tobytes()
+    ).hexdigest()[:16]
 
 
 def no_flapping(
-    plan: str, history: Sequence[Adopted], now_s: float, *, interval_s: float = 60.0, intervals: int = 10, dwell_s: float = 60.0
+    plan: str,
+    history: Sequence[Adopted],
+    now_s: float,
+    *,
+    interval_s: float = 60.0,
+    intervals: int = 10,
+    dwell_s: float = 60.0,
 ) -> Decision:
     """Stay with a plan for `dwell_s`, and do not go back to one that was left within the last `intervals` intervals.
 
@@ -206,23 +265,28 @@ def no_flapping(
     _not_negative(interval_s=interval_s, intervals=intervals, dwell_s=dwell_s)
     if not history:
         return Decision(True, "no plan was changed before")
-    if any(later.at_s < earlier.at_s for earlier, later in pairwise(history)) or now_s < history[-1].at_s:
+    if (
+        any(later.at_s < earlier.at_s for earlier, later in pairwise(history))
+        or now_s < history[-1].at_s
+    ):
         raise InvalidInput("the history of plans is not in the order of time")
     held_s, window_s = now_s - history[-1].at_s, intervals * interval_s
     numbers = {"held_s": held_s, "dwell_s": dwell_s, "window_s": window_s}
     if plan == history[-1].plan:
         return Decision(False, f"this plan is in force already, for {held_s:g} s", numbers)
     if held_s < dwell_s:
-        return Decision(False, f"the plan in force is {held_s:g} s old; it stays for {dwell_s:g} s", numbers)
+        return Decision(
+            False, f"the plan in force is {held_s:g} s old; it stays for {dwell_s:g} s", numbers
+        )
     for adopted, following in reversed(list(pairwise(history))):
         left_s = now_s - following.at_s
         if adopted.plan == plan and left_s < window_s:
-            reason = (
-                f"this plan was left {left_s:g} s ago; it does not come back within {intervals} intervals of {interval_s:g} s"
-            )
+            reason = f"this plan was left {left_s:g} s ago; it does not come back within {intervals} intervals of {interval_s:g} s"
             return Decision(False, reason, {**numbers, "left_s": left_s})
     return Decision(
-        True, f"the plan in force is {held_s:g} s old, and this one was not in force in the last {window_s:g} s", numbers
+        True,
+        f"the plan in force is {held_s:g} s old, and this one was not in force in the last {window_s:g} s",
+        numbers,
     )
 
 

@@ -44,29 +44,50 @@ def emitted_per_s(batches: Sequence[BatchDone]) -> dict[str, float]:
     for report in (report for done in batches[1:] for report in done.reports):
         emitted[report.component] = emitted.get(report.component, 0) + report.tuples_out
     start_s = [done.ended - done.seconds for done in batches]
-    return {component: tuples / (start_s[-1] - start_s[0]) for component, tuples in emitted.items() if start_s[-1] > start_s[0]}
+    return {
+        component: tuples / (start_s[-1] - start_s[0])
+        for component, tuples in emitted.items()
+        if start_s[-1] > start_s[0]
+    }
 
 
 def with_batch_times(problem: Problem, batches: Sequence[BatchDone], window_s: float) -> Problem:
     """The problem, told how much one batch holds, and how long the engine takes beside the work: what is left of the running plan's batches."""
-    spouts = {name for name, spout in zip(problem.components, problem.spout.tolist(), strict=True) if spout}
+    spouts = {
+        name
+        for name, spout in zip(problem.components, problem.spout.tolist(), strict=True)
+        if spout
+    }
     rate = float(problem.rate[problem.spout].sum())
-    emitted = median(sum(r.tuples_out for r in done.reports if r.component in spouts) for done in batches) if batches else 0
+    emitted = (
+        median(sum(r.tuples_out for r in done.reports if r.component in spouts) for done in batches)
+        if batches
+        else 0
+    )
     if not emitted or rate <= 0:
         return problem
     interval_s = emitted / rate
-    # What a task takes whatever its input was measured per window with a batch in it; where batches are rarer, it is taken less often.
+    # What a task takes whatever its input was measured per window with a batch in it; where batches
+    # are rarer, it is taken less often.
     problem = replace(problem, cpu_fixed=problem.cpu_fixed * min(1.0, window_s / interval_s))
     told = timed(problem, interval_s=interval_s, overhead_s=0.0)
     if told.current is None or (told.current.node == UNPLACED).any():
         return told  # the plan that ran cannot be judged: some of its nodes are gone
     work_s = judge(told, told.current, objective="batch", bounded=False).batch_seconds or 0.0
-    return timed(problem, interval_s=interval_s, overhead_s=max(0.0, median(done.seconds for done in batches) - work_s))
+    return timed(
+        problem,
+        interval_s=interval_s,
+        overhead_s=max(0.0, median(done.seconds for done in batches) - work_s),
+    )
 
 
 def timed(problem: Problem, *, interval_s: float, overhead_s: float) -> Problem:
     """The problem with these options of the judge."""
-    options = {**problem.options.get("judge", {}), "batch_interval_s": interval_s, "batch_overhead_s": overhead_s}
+    options = {
+        **problem.options.get("judge", {}),
+        "batch_interval_s": interval_s,
+        "batch_overhead_s": overhead_s,
+    }
     return replace(problem, options={**problem.options, "judge": options})
 
 
@@ -76,6 +97,9 @@ def predicted(problem: Problem, plan: Assignment) -> Batch:
     interval_s = float(str(problem.options.get("judge", {}).get("batch_interval_s", 1)))
     return Batch(
         seconds=report.batch_seconds or 0.0,
-        remote_bytes=sum(row["out_mbps"] or 0.0 for row in report.nodes.values()) * 1e6 / 8 * interval_s,
+        remote_bytes=sum(row["out_mbps"] or 0.0 for row in report.nodes.values())
+        * 1e6
+        / 8
+        * interval_s,
         cpu_ms={node: (row["cpu"] or 0.0) * 10 * interval_s for node, row in report.nodes.items()},
     )

@@ -1,6 +1,7 @@
 """How good could any plan be? The only part of the judge that asks the solvers.
 
-A bound's `kind` says where it comes from; `proven` is true when the value is known to be the optimum, not only a limit to it.
+A bound's `kind` says where it comes from; `proven` is true when the value is known to be the
+optimum, not only a limit to it.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def _rate(problem: Problem) -> Bound:
 
     classes = classes_of(problem)
     owner, task = classes.component, classes.order[classes.first[:-1]]
-    grows = problem.demand[owner, CPU][:, None] + problem.cpu_rate[owner] * problem.share[task][:, None]
+    grows = (
+        problem.demand[owner, CPU][:, None] + problem.cpu_rate[owner] * problem.share[task][:, None]
+    )
     value = fluid_rate(
         classes.instance.count,
         grows,
@@ -90,7 +93,9 @@ def _rate(problem: Problem) -> Bound:
 def _nodes(problem: Problem) -> int:
     """The fewest nodes, largest first, whose room adds up to the need, resource by resource."""
     demand = (problem.demand * problem.tasks[:, None]).sum(axis=0)
-    demand[CPU] += problem.cpu_rate.min(axis=1).sum() + (problem.cpu_fixed.min(axis=1) * problem.tasks).sum()
+    demand[CPU] += (
+        problem.cpu_rate.min(axis=1).sum() + (problem.cpu_fixed.min(axis=1) * problem.tasks).sum()
+    )
     need = int(max([1, *problem.tasks[problem.apart].tolist()]))
     for k in range(len(problem.resources)):
         room = np.cumsum(np.sort(problem.free[:, k])[::-1])
@@ -101,14 +106,26 @@ def _nodes(problem: Problem) -> int:
 def _batch(problem: Problem) -> float:
     """Stage after stage, no stage is shorter than its largest task, nor than its load spread over all cores."""
     options = problem.options.get("judge", {})
-    interval, overhead = float(str(options.get("batch_interval_s", 1))), float(str(options.get("batch_overhead_s", 0)))
-    cores = np.maximum(1.0, np.floor((problem.capacity[:, CPU] - problem.taken[:, CPU]) / 100)).sum()
+    interval, overhead = (
+        float(str(options.get("batch_interval_s", 1))),
+        float(str(options.get("batch_overhead_s", 0))),
+    )
+    cores = np.maximum(
+        1.0, np.floor((problem.capacity[:, CPU] - problem.taken[:, CPU]) / 100)
+    ).sum()
     total = overhead
     types = np.unique(problem.node_type)
     owner = problem.component_of
-    least_rate, least_fixed = problem.cpu_rate[:, types].min(axis=1), problem.cpu_fixed[:, types].min(axis=1)
+    least_rate, least_fixed = (
+        problem.cpu_rate[:, types].min(axis=1),
+        problem.cpu_fixed[:, types].min(axis=1),
+    )
     each = problem.demand[owner, CPU] + least_fixed[owner] + least_rate[owner] * problem.share
     for stage in range(int(problem.stage.max(initial=-1)) + 1):
         points = each[problem.stage[owner] == stage]
-        total += interval * max(float(points.max()), float(points.sum()) / cores if np.isfinite(cores) else 0.0) / 100
+        total += (
+            interval
+            * max(float(points.max()), float(points.sum()) / cores if np.isfinite(cores) else 0.0)
+            / 100
+        )
     return total

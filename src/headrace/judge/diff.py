@@ -41,12 +41,17 @@ class Diff:
     def to_json(self) -> dict[str, Any]:
         """As printed by `diff --json`."""
         rows = asdict(self)
-        rows["moved"] = [{"task": m.task, "from": m.source, "to": m.target, "state_mb": m.state_mb} for m in self.moved]
+        rows["moved"] = [
+            {"task": m.task, "from": m.source, "to": m.target, "state_mb": m.state_mb}
+            for m in self.moved
+        ]
         rows["figures"] = {name: {"before": a, "after": b} for name, (a, b) in self.figures.items()}
         return rows
 
 
-def diff(before: tuple[Problem, Assignment, Report], after: tuple[Problem, Assignment, Report]) -> Diff:
+def diff(
+    before: tuple[Problem, Assignment, Report], after: tuple[Problem, Assignment, Report]
+) -> Diff:
     """Compare by names: the plans may have other counts and other nodes."""
     (old, old_plan, old_report), (new, new_plan, new_report) = before, after
     columns = {name: i for i, name in enumerate(old.components)}
@@ -54,7 +59,11 @@ def diff(before: tuple[Problem, Assignment, Report], after: tuple[Problem, Assig
     node_in_old = np.array([number.get(name, -2) for name in new.nodes], dtype=np.int64)
     moved: list[Moved] = []
     worker_only = stayed = 0
-    added: dict[str, int] = {name: int(old.tasks[c]) for c, name in enumerate(old.components) if name not in new.components}
+    added: dict[str, int] = {
+        name: int(old.tasks[c])
+        for c, name in enumerate(old.components)
+        if name not in new.components
+    }
     removed, added = added, {}
     for c, name in enumerate(new.components):
         if name not in columns:
@@ -63,7 +72,9 @@ def diff(before: tuple[Problem, Assignment, Report], after: tuple[Problem, Assig
         o = columns[name]
         common = int(min(new.tasks[c], old.tasks[o]))
         if new.tasks[c] != old.tasks[o]:
-            (added if new.tasks[c] > old.tasks[o] else removed)[name] = abs(int(new.tasks[c] - old.tasks[o]))
+            (added if new.tasks[c] > old.tasks[o] else removed)[name] = abs(
+                int(new.tasks[c] - old.tasks[o])
+            )
         a = slice(int(old.first[o]), int(old.first[o]) + common)
         b = slice(int(new.first[c]), int(new.first[c]) + common)
         there = np.where(new_plan.node[b] == UNPLACED, UNPLACED, node_in_old[new_plan.node[b]])
@@ -76,6 +87,10 @@ def diff(before: tuple[Problem, Assignment, Report], after: tuple[Problem, Assig
                 "nowhere" if source == UNPLACED else old.nodes[source],
                 "nowhere" if target == UNPLACED else new.nodes[target],
             ]
-            moved.append(Moved(new.task_name(b.start + i), place[0], place[1], float(new.state_mb[c])))
+            moved.append(
+                Moved(new.task_name(b.start + i), place[0], place[1], float(new.state_mb[c]))
+            )
     figures = {name: (getattr(old_report, name), getattr(new_report, name)) for name in COMPARED}
-    return Diff(tuple(moved), worker_only, stayed, added, removed, sum(m.state_mb for m in moved), figures)
+    return Diff(
+        tuple(moved), worker_only, stayed, added, removed, sum(m.state_mb for m in moved), figures
+    )

@@ -63,7 +63,9 @@ def task_number(problem: Problem, name: str) -> int:
             return int(problem.first[c]) + int(number) - 1
     from headrace.model.read import nearest
 
-    raise InvalidInput(f"there is no task `{name}`{nearest(component or name, problem.components)}; tasks are called component.N")
+    raise InvalidInput(
+        f"there is no task `{name}`{nearest(component or name, problem.components)}; tasks are called component.N"
+    )
 
 
 def explain_task(problem: Problem, assignment: Assignment, name: str) -> Explanation:
@@ -73,24 +75,37 @@ def explain_task(problem: Problem, assignment: Assignment, name: str) -> Explana
     if node == UNPLACED:
         topology = problem.topologies[problem.topology[problem.component_of[task]]]
         why = assignment.refused.get(topology)
-        raise InvalidInput(f"{name} is not placed: `{topology}` was refused{': ' + why.message if why else ''}")
+        raise InvalidInput(
+            f"{name} is not placed: `{topology}` was refused{': ' + why.message if why else ''}"
+        )
     by_component = _exchange(problem, assignment, task)
     by_node = by_component.sum(axis=0)
     here = float(by_node[node])
     others = [n for n in range(len(problem.nodes)) if n != node]
     blocked = _blocked(problem, assignment, task)
     elsewhere = sorted(
-        (Elsewhere(problem.nodes[n], float(by_node[n]), here - float(by_node[n]), blocked[n]) for n in others),
+        (
+            Elsewhere(problem.nodes[n], float(by_node[n]), here - float(by_node[n]), blocked[n])
+            for n in others
+        ),
         key=lambda e: (e.change, e.blocked is not None),
     )
     partners = [
-        (problem.components[c], float(by_component[c, node])) for c in np.argsort(-by_component[:, node], kind="stable")[:3]
+        (problem.components[c], float(by_component[c, node]))
+        for c in np.argsort(-by_component[:, node], kind="stable")[:3]
     ]
     partners = [(who, rate) for who, rate in partners if rate > 0]
     total = float(by_node.sum())
     reason = _reason(name, problem.nodes[node], here, total, partners, elsewhere)
     return Explanation(
-        name, problem.nodes[node], int(assignment.worker[task]), here, total, tuple(partners), tuple(elsewhere), reason
+        name,
+        problem.nodes[node],
+        int(assignment.worker[task]),
+        here,
+        total,
+        tuple(partners),
+        tuple(elsewhere),
+        reason,
     )
 
 
@@ -102,11 +117,20 @@ def costly_streams(problem: Problem, assignment: Assignment) -> list[Costly]:
         if assignment.node[problem.first[s.source]] != UNPLACED:
             c = stream_crossing(problem, workers, s)
             rows.append(
-                Costly(problem.components[s.source], problem.components[s.target], s.name, c.total, max(0.0, c.inter_node))
+                Costly(
+                    problem.components[s.source],
+                    problem.components[s.target],
+                    s.name,
+                    c.total,
+                    max(0.0, c.inter_node),
+                )
             )
     pairs = problem.pairs
     if len(pairs):
-        edge = problem.component_of[pairs.source] * len(problem.tasks) + problem.component_of[pairs.target]
+        edge = (
+            problem.component_of[pairs.source] * len(problem.tasks)
+            + problem.component_of[pairs.target]
+        )
         edges, which = np.unique(edge, return_inverse=True)
         crosses = assignment.node[pairs.source] != assignment.node[pairs.target]
         total = np.bincount(which, pairs.tuples_per_s)
@@ -139,7 +163,11 @@ def _exchange(problem: Problem, assignment: Assignment, task: int) -> Floats:
     pairs = problem.pairs
     for one, other in ((pairs.source, pairs.target), (pairs.target, pairs.source)):
         mine = (one == task) & (other != task)
-        np.add.at(exchange, (problem.component_of[other[mine]], assignment.node[other[mine]]), pairs.tuples_per_s[mine])
+        np.add.at(
+            exchange,
+            (problem.component_of[other[mine]], assignment.node[other[mine]]),
+            pairs.tuples_per_s[mine],
+        )
     return np.maximum(exchange, 0.0)
 
 
@@ -150,35 +178,59 @@ def _blocked(problem: Problem, assignment: Assignment, task: int) -> list[str | 
     c = int(problem.component_of[task])
     topology = int(problem.topology[c])
     owner = problem.topology[problem.component_of]
-    at_home = np.bincount(assignment.node[(owner == topology) & (assignment.node != UNPLACED)], minlength=len(problem.nodes)) > 0
+    at_home = (
+        np.bincount(
+            assignment.node[(owner == topology) & (assignment.node != UNPLACED)],
+            minlength=len(problem.nodes),
+        )
+        > 0
+    )
     siblings = np.bincount(assignment.node[problem.tasks_of(c)], minlength=len(problem.nodes))
     answers: list[str | None] = []
     for n in range(len(problem.nodes)):
         machine = int(problem.node_type[n])
         need = problem.demand[c].copy()
-        need[CPU] += problem.cpu_fixed[c, machine] + problem.cpu_rate[c, machine] * problem.share[task]
+        need[CPU] += (
+            problem.cpu_fixed[c, machine] + problem.cpu_rate[c, machine] * problem.share[task]
+        )
         free = problem.capacity[n] - problem.taken[n] - used.resources[n]
-        short = [k for k in range(len(need)) if need[k] > free[k] + TOLERANCE * max(1.0, float(need[k]))]
+        short = [
+            k for k in range(len(need)) if need[k] > free[k] + TOLERANCE * max(1.0, float(need[k]))
+        ]
         if problem.allowed is not None and not problem.allowed[c, n]:
             answers.append(f"{problem.components[c]} is pinned to other nodes")
         elif problem.apart[c] and siblings[n]:
-            answers.append(f"another task of {problem.components[c]} is there, and they are to be kept apart")
+            answers.append(
+                f"another task of {problem.components[c]} is there, and they are to be kept apart"
+            )
         elif not at_home[n] and used.workers[n] >= problem.free_slots[n]:
             answers.append(f"no free slot ({int(problem.slots[n])} slots, all in use)")
         elif short:
-            answers.append("; ".join(f"{problem.resources[k]} needs {need[k]:g}, {max(0.0, free[k]):g} is free" for k in short))
+            answers.append(
+                "; ".join(
+                    f"{problem.resources[k]} needs {need[k]:g}, {max(0.0, free[k]):g} is free"
+                    for k in short
+                )
+            )
         else:
             answers.append(None)
     return answers
 
 
 def _reason(
-    name: str, node: str, here: float, total: float, partners: list[tuple[str, float]], elsewhere: list[Elsewhere]
+    name: str,
+    node: str,
+    here: float,
+    total: float,
+    partners: list[tuple[str, float]],
+    elsewhere: list[Elsewhere],
 ) -> str:
     if total == 0:
         return f"{name} exchanges no tuples with others; any node with room is as good as {node}."
     talks = ", ".join(f"{who} ({rate:g}/s)" for who, rate in partners)
-    text = f"{name} exchanges {total:g} tuples/s; {here:g} of them stay on {node}" + (f", with {talks}." if talks else ".")
+    text = f"{name} exchanges {total:g} tuples/s; {here:g} of them stay on {node}" + (
+        f", with {talks}." if talks else "."
+    )
     if not elsewhere:
         return text
     best = elsewhere[0]

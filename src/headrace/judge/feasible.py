@@ -28,7 +28,9 @@ class Violation:
     task: str | None = None
 
 
-def violations(problem: Problem, assignment: Assignment, workers: Workers, sent: Traffic, used: Use) -> list[Violation]:
+def violations(
+    problem: Problem, assignment: Assignment, workers: Workers, sent: Traffic, used: Use
+) -> list[Violation]:
     """All broken rules: resources, bandwidth, slots, worker heap, pins and separations, in that order."""
     return [
         *_overloads(problem, used),
@@ -48,11 +50,17 @@ def over(needed: float, available: float) -> bool:
 
 def _overloads(problem: Problem, used: Use) -> Iterator[Violation]:
     free = problem.capacity - problem.taken
-    excess = used.resources > free + TOLERANCE * np.maximum(1.0, np.where(np.isfinite(free), np.abs(free), 1.0))
+    excess = used.resources > free + TOLERANCE * np.maximum(
+        1.0, np.where(np.isfinite(free), np.abs(free), 1.0)
+    )
     for n, k in np.argwhere(excess & (used.resources > 0)).tolist():
         needed, available = float(used.resources[n, k]), float(free[n, k])
-        message = f"node {problem.nodes[n]}: {problem.resources[k]} needed {needed:g}, free {available:g}"
-        yield Violation("overload", problem.nodes[n], problem.resources[k], needed, available, message)
+        message = (
+            f"node {problem.nodes[n]}: {problem.resources[k]} needed {needed:g}, free {available:g}"
+        )
+        yield Violation(
+            "overload", problem.nodes[n], problem.resources[k], needed, available, message
+        )
 
 
 def _bandwidth(problem: Problem, sent: Traffic) -> Iterator[Violation]:
@@ -61,7 +69,9 @@ def _bandwidth(problem: Problem, sent: Traffic) -> Iterator[Violation]:
         for n in np.flatnonzero(mbps > problem.bandwidth_mbps * (1 + TOLERANCE)).tolist():
             needed, available = float(mbps[n]), float(problem.bandwidth_mbps[n])
             message = f"node {problem.nodes[n]}: bandwidth {way} needed {needed:g} Mbit/s, there is {available:g}"
-            yield Violation("overload", problem.nodes[n], f"bandwidth {way}", needed, available, message)
+            yield Violation(
+                "overload", problem.nodes[n], f"bandwidth {way}", needed, available, message
+            )
 
 
 def _slots(problem: Problem, workers: Workers) -> Iterator[Violation]:
@@ -71,10 +81,14 @@ def _slots(problem: Problem, workers: Workers) -> Iterator[Violation]:
             message = f"node {name}: worker {slot} does not exist, it has {count} slots (0 to {count - 1})"
             yield Violation("no such slot", name, "slots", slot + 1, count, message)
         elif problem.slot_taken[n, slot]:
-            yield Violation("slot taken", name, "slots", 1, 0, f"node {name}: slot {slot} is taken by others")
+            yield Violation(
+                "slot taken", name, "slots", 1, 0, f"node {name}: slot {slot} is taken by others"
+            )
 
 
-def _shared_slots(problem: Problem, assignment: Assignment, workers: Workers) -> Iterator[Violation]:
+def _shared_slots(
+    problem: Problem, assignment: Assignment, workers: Workers
+) -> Iterator[Violation]:
     if len(problem.topologies) == 1:
         return
     placed = np.flatnonzero(assignment.node != UNPLACED)
@@ -95,7 +109,9 @@ def _heap(problem: Problem, assignment: Assignment, workers: Workers) -> Iterato
     component = problem.component_of[placed]
     memory = totals(workers.of_task[placed], problem.demand[component, MEMORY], len(workers.node))
     limit = np.full(len(workers.node), np.inf)
-    np.minimum.at(limit, workers.of_task[placed], problem.worker_heap_mb[problem.topology[component]])
+    np.minimum.at(
+        limit, workers.of_task[placed], problem.worker_heap_mb[problem.topology[component]]
+    )
     for w in np.flatnonzero(memory > limit * (1 + TOLERANCE)).tolist():
         node, needed, available = problem.nodes[workers.node[w]], float(memory[w]), float(limit[w])
         message = f"node {node}: worker {workers.slot[w]} needs {needed:g} MB, worker_max_heap_mb is {available:g}"
@@ -111,7 +127,9 @@ def _pins(problem: Problem, assignment: Assignment) -> Iterator[Violation]:
         node, task = problem.nodes[assignment.node[t]], problem.task_name(t)
         c = int(problem.component_of[t])
         may = ", ".join(problem.nodes[n] for n in np.flatnonzero(problem.allowed[c]))
-        yield Violation("pinned", node, "nodes", 1, 0, f"task {task} is on {node}; it may run on {may}", task)
+        yield Violation(
+            "pinned", node, "nodes", 1, 0, f"task {task} is on {node}; it may run on {may}", task
+        )
 
 
 def _apart(problem: Problem, assignment: Assignment) -> Iterator[Violation]:
@@ -120,5 +138,7 @@ def _apart(problem: Problem, assignment: Assignment) -> Iterator[Violation]:
         where, count = np.unique(node[node != UNPLACED], return_counts=True)
         for n, k in zip(where[count > 1].tolist(), count[count > 1].tolist(), strict=True):
             name = problem.nodes[n]
-            message = f"node {name}: {k} tasks of {problem.components[c]}, which are to be kept apart"
+            message = (
+                f"node {name}: {k} tasks of {problem.components[c]}, which are to be kept apart"
+            )
             yield Violation("apart", name, "apart", k, 1, message)

@@ -37,7 +37,9 @@ def max_rate(problem: Problem, sent: Traffic, used: Use) -> Speed:
     best, bottleneck = np.inf, None
     for resource, (available, load) in room.items():
         with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(load > 0, np.maximum(available, 0.0) / load, np.where(full, 0.0, np.inf))
+            factor = np.where(
+                load > 0, np.maximum(available, 0.0) / load, np.where(full, 0.0, np.inf)
+            )
         n = int(factor.argmin())
         if factor[n] < best:
             best, bottleneck = float(factor[n]), f"node {problem.nodes[n]}: {resource}"
@@ -47,16 +49,24 @@ def max_rate(problem: Problem, sent: Traffic, used: Use) -> Speed:
 def batch_seconds(problem: Problem, assignment: Assignment, workers: Workers) -> Speed:
     """Time of a micro-batch: stage after stage, each as slow as its slowest node, plus the stated overhead.
 
-    A stage is all components that are equally far from their topology's spouts. On a node its tasks run one per core, in waves; then its
-    input from other nodes arrives. A batch holds the tuples of `batch_interval_s` (default 1 s); `batch_overhead_s` is what the engine adds
-    (options of `judge`). None where no cost is known.
+    A stage is all components that are equally far from their topology's spouts. On a node its tasks
+    run one per core, in waves; then its input from other nodes arrives. A batch holds the tuples of
+    `batch_interval_s` (default 1 s); `batch_overhead_s` is what the engine adds (options of
+    `judge`). None where no cost is known.
     """
     options = problem.options.get("judge", {})
-    interval, overhead = float(str(options.get("batch_interval_s", 1))), float(str(options.get("batch_overhead_s", 0)))
+    interval, overhead = (
+        float(str(options.get("batch_interval_s", 1))),
+        float(str(options.get("batch_overhead_s", 0))),
+    )
     total, slowest, bottleneck = overhead, 0.0, None
     arriving = _arriving_bytes(problem, assignment, workers)
     for stage in range(int(problem.stage.max(initial=-1)) + 1):
-        members = [c for c in np.flatnonzero(problem.stage == stage).tolist() if assignment.node[problem.first[c]] != UNPLACED]
+        members = [
+            c
+            for c in np.flatnonzero(problem.stage == stage).tolist()
+            if assignment.node[problem.first[c]] != UNPLACED
+        ]
         if not members:
             continue
         seconds = _stage_cpu_s(problem, assignment, members) * interval
@@ -87,7 +97,9 @@ def _stage_cpu_s(problem: Problem, assignment: Assignment, components: list[int]
     return np.maximum(waves * mean, longest) / 100
 
 
-def _arriving_bytes(problem: Problem, assignment: Assignment, workers: Workers) -> dict[int, Floats]:
+def _arriving_bytes(
+    problem: Problem, assignment: Assignment, workers: Workers
+) -> dict[int, Floats]:
     """Per stage, bytes/s each node takes in or gives out for its input, whichever is more, [N]."""
     n = len(problem.nodes)
     into: dict[int, list[Floats]] = {}

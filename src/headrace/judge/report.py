@@ -63,7 +63,12 @@ class Report:
 
 
 def judge(
-    problem: Problem, assignment: Assignment, *, objective: str = "traffic", stopped: str = "done", bounded: bool = True
+    problem: Problem,
+    assignment: Assignment,
+    *,
+    objective: str = "traffic",
+    stopped: str = "done",
+    bounded: bool = True,
 ) -> Report:
     """Judge a plan, trusting nothing its scheduler says; without `bounded`, how good any plan could be is not asked."""
     workers = Workers.of(assignment)
@@ -108,7 +113,8 @@ def judge(
         stopped=stopped,
         nodes=_node_table(problem, sent, used),
         unplaced={name: error.fields() for name, error in assignment.refused.items()},
-        notes=problem.notes + (() if sent.sized else ("bandwidth counts only streams whose `bytes` are known",)),
+        notes=problem.notes
+        + (() if sent.sized else ("bandwidth counts only streams whose `bytes` are known",)),
     )
 
 
@@ -133,14 +139,22 @@ def _weighted_utilisation(problem: Problem, used: Use) -> float | None:
     The weights of eq. 8 add up to the number of component kinds, so the sum is divided by it.
     """
     cpu = problem.capacity[:, CPU]
-    if not problem.profiled.any() or not np.isfinite(cpu).all() or (problem.cpu_rate[problem.profiled] <= 0).any():
+    if (
+        not problem.profiled.any()
+        or not np.isfinite(cpu).all()
+        or (problem.cpu_rate[problem.profiled] <= 0).any()
+    ):
         return None
     per_tuple = problem.cpu_rate[problem.profiled] / problem.rate[problem.profiled, None]
     kinds = np.unique(np.round(per_tuple, 12), axis=0)
     weight = ((1 / kinds) / (1 / kinds).sum(axis=1, keepdims=True)).sum(axis=0) / len(kinds)
-    utilisation = np.divide(used.resources[:, CPU] + problem.taken[:, CPU], cpu, out=np.zeros(len(cpu)), where=cpu > 0)
+    utilisation = np.divide(
+        used.resources[:, CPU] + problem.taken[:, CPU], cpu, out=np.zeros(len(cpu)), where=cpu > 0
+    )
     machines = np.bincount(problem.node_type, minlength=len(problem.types))
-    return float((weight * totals(problem.node_type, utilisation, len(problem.types)) / machines).sum())
+    return float(
+        (weight * totals(problem.node_type, utilisation, len(problem.types)) / machines).sum()
+    )
 
 
 def _cost(problem: Problem, used: Use) -> float | None:

@@ -20,7 +20,13 @@ def shortage(problem: Problem) -> Infeasible | None:
 
 def _shortages(problem: Problem) -> Iterator[Infeasible]:
     if not problem.free_slots.any():
-        yield Infeasible("no node has a free slot", resource="slots", needed=1, available=0, fix="free a slot or add a node")
+        yield Infeasible(
+            "no node has a free slot",
+            resource="slots",
+            needed=1,
+            available=0,
+            fix="free a slot or add a node",
+        )
         return
     for c in range(len(problem.components)):
         where = usable_nodes(problem, c)
@@ -29,7 +35,10 @@ def _shortages(problem: Problem) -> Iterator[Infeasible]:
         yield from _too_few_apart(problem, c, where)
         if problem.allowed is not None and not problem.allowed[c].all():
             yield from _total(
-                problem, np.array([c]), where, f"{problem.components[c]}, which may run on {len(where)} nodes only,"
+                problem,
+                np.array([c]),
+                where,
+                f"{problem.components[c]}, which may run on {len(where)} nodes only,",
             )
     everywhere = np.flatnonzero(problem.free_slots > 0)
     yield from _total(
@@ -43,7 +52,9 @@ def _shortages(problem: Problem) -> Iterator[Infeasible]:
 def usable_nodes(problem: Problem, component: int) -> Ints:
     """Nodes with a free slot that a component may use."""
     open_nodes = problem.free_slots > 0
-    return np.flatnonzero(open_nodes if problem.allowed is None else open_nodes & problem.allowed[component])
+    return np.flatnonzero(
+        open_nodes if problem.allowed is None else open_nodes & problem.allowed[component]
+    )
 
 
 def largest_task(problem: Problem, component: int) -> tuple[Floats, int]:
@@ -52,20 +63,32 @@ def largest_task(problem: Problem, component: int) -> tuple[Floats, int]:
     task = tasks.start + int(problem.share[tasks].argmax())
     demand = np.tile(problem.demand[component], (len(problem.nodes), 1))
     machine = problem.node_type
-    demand[:, CPU] += problem.cpu_fixed[component, machine] + problem.cpu_rate[component, machine] * problem.share[task]
+    demand[:, CPU] += (
+        problem.cpu_fixed[component, machine]
+        + problem.cpu_rate[component, machine] * problem.share[task]
+    )
     return demand, task
 
 
-def _no_node_for(problem: Problem, component: int, task: int, demand: Floats, where: Ints) -> Iterator[Infeasible]:
+def _no_node_for(
+    problem: Problem, component: int, task: int, demand: Floats, where: Ints
+) -> Iterator[Infeasible]:
     name = problem.task_name(task)
     if not len(where):
         message = f"task {name} may not run on any node that has a free slot"
         yield Infeasible(
-            message, task=name, resource="nodes", needed=1, available=0, fix=f"widen `nodes` of {problem.components[component]}"
+            message,
+            task=name,
+            resource="nodes",
+            needed=1,
+            available=0,
+            fix=f"widen `nodes` of {problem.components[component]}",
         )
         return
     short = demand[where] - problem.free[where]
-    fits = short <= 1e-9 * np.maximum(1.0, np.where(np.isfinite(problem.free[where]), problem.free[where], 1.0))
+    fits = short <= 1e-9 * np.maximum(
+        1.0, np.where(np.isfinite(problem.free[where]), problem.free[where], 1.0)
+    )
     if fits.all(axis=1).any():
         return
     # The node where least is missing, in parts of what the task needs, tells what to change.
@@ -76,7 +99,9 @@ def _no_node_for(problem: Problem, component: int, task: int, demand: Floats, wh
     needed, available = float(demand[where[n], k]), float(problem.free[where[n], k])
     message = f"task {name} needs {needed:g} {resource} and fits no node; the nearest, {node}, has {available:g} free"
     fix = f"give {node} {needed - available:g} more {resource}, or lower what {problem.components[component]} needs"
-    yield Infeasible(message, task=name, resource=resource, needed=needed, available=available, fix=fix)
+    yield Infeasible(
+        message, task=name, resource=resource, needed=needed, available=available, fix=fix
+    )
 
 
 def _too_few_apart(problem: Problem, component: int, where: Ints) -> Iterator[Infeasible]:
@@ -103,7 +128,17 @@ def _total(problem: Problem, components: Ints, where: Ints, who: str) -> Iterato
         needed, available = float(need[k]), float(room[k])
         if over(needed, available):
             largest = int(where[problem.capacity[where, k].argmax()])
-            more = math.ceil((needed - available) / problem.capacity[largest, k]) if problem.capacity[largest, k] > 0 else None
-            fix = f"add {more} node{'s' * (more != 1)} like {problem.nodes[largest]}" if more else f"add nodes with {resource}"
+            more = (
+                math.ceil((needed - available) / problem.capacity[largest, k])
+                if problem.capacity[largest, k] > 0
+                else None
+            )
+            fix = (
+                f"add {more} node{'s' * (more != 1)} like {problem.nodes[largest]}"
+                if more
+                else f"add nodes with {resource}"
+            )
             message = f"{who} needs {needed:g} {resource} in all; {len(where)} nodes have {available:g} free: {needed - available:g} too little"
-            yield Infeasible(message, resource=resource, needed=needed, available=available, fix=fix)
+            yield Infeasible(
+                message, resource=resource, needed=needed, available=available, fix=fix
+            )

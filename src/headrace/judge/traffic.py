@@ -52,8 +52,12 @@ def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Cross
     """What a stream sends where: rates times shares per worker, never task by task."""
     nodes, racks = len(problem.nodes), len(problem.racks)
     source, target = problem.tasks_of(stream.source), problem.tasks_of(stream.target)
-    emitted = stream.tuples_per_s * totals(workers.of_task[source], problem.share[source], len(workers.node))
-    received = totals(workers.of_task[target], stream.received(target.stop - target.start), len(workers.node))
+    emitted = stream.tuples_per_s * totals(
+        workers.of_task[source], problem.share[source], len(workers.node)
+    )
+    received = totals(
+        workers.of_task[target], stream.received(target.stop - target.start), len(workers.node)
+    )
     copies = float(received.sum())
     at_home = 0.0
     if stream.grouping == "local-or-shuffle":
@@ -70,7 +74,9 @@ def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Cross
         inter_worker=float(emitted @ rest(copies, received)),
         inter_node=float(out_node @ elsewhere),
         inter_rack=float(out_rack @ rest(copies, in_rack)),
-        to_other_worker=totals(workers.node, emitted * rest(in_node[workers.node], received), nodes),
+        to_other_worker=totals(
+            workers.node, emitted * rest(in_node[workers.node], received), nodes
+        ),
         to_other_node=out_node * elsewhere,
         from_other_node=in_node * rest(sent, out_node),
     )
@@ -79,7 +85,8 @@ def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Cross
 def rest(whole: float | Floats, part: Floats) -> Floats:
     """What is left of the whole beside a part, and nothing where the part is all of it but for rounding.
 
-    1e-12 of the whole is far less than one task's share among a million, and far more than adding up shares is off by.
+    1e-12 of the whole is far less than one task's share among a million, and far more than adding
+    up shares is off by.
     """
     left = whole - part
     return np.where(left > 1e-12 * whole, left, 0.0)
@@ -140,4 +147,6 @@ def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = 
         in_bytes += totals(b[there], data[there], n)
         sized &= not bool(np.isnan(pairs.bytes_per_s[rate > 0]).any())
     total, inter_worker, inter_node, inter_rack = (float(v) for v in level)
-    return Traffic(total, inter_worker, inter_node, inter_rack, to_worker, to_node, out_bytes, in_bytes, sized)
+    return Traffic(
+        total, inter_worker, inter_node, inter_rack, to_worker, to_node, out_bytes, in_bytes, sized
+    )

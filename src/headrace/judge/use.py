@@ -22,7 +22,10 @@ class SendPrice:
     def of(problem: Problem) -> SendPrice:
         """The stated prices: options send_worker_cpu_ms and send_node_cpu_ms of `judge`."""
         options = problem.options.get("judge", {})
-        return SendPrice(float(str(options.get("send_worker_cpu_ms", 0))), float(str(options.get("send_node_cpu_ms", 0))))
+        return SendPrice(
+            float(str(options.get("send_worker_cpu_ms", 0))),
+            float(str(options.get("send_node_cpu_ms", 0))),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +45,19 @@ def use(problem: Problem, assignment: Assignment, workers: Workers, sent: Traffi
     node, component = assignment.node[placed], problem.component_of[placed]
     machine = problem.node_type[node]
     fixed = totals(node, problem.cpu_fixed[component, machine], n)
-    grows = problem.demand[component, CPU] + problem.cpu_rate[component, machine] * problem.share[placed]
+    grows = (
+        problem.demand[component, CPU]
+        + problem.cpu_rate[component, machine] * problem.share[placed]
+    )
     price = SendPrice.of(problem)
-    by_rate = totals(node, grows, n) + (sent.to_other_worker * price.to_worker_ms + sent.to_other_node * price.to_node_ms) / 10
-    resources = np.column_stack([totals(node, problem.demand[component, k], n) for k in range(len(problem.resources))])
+    by_rate = (
+        totals(node, grows, n)
+        + (sent.to_other_worker * price.to_worker_ms + sent.to_other_node * price.to_node_ms) / 10
+    )
+    resources = np.column_stack(
+        [totals(node, problem.demand[component, k], n) for k in range(len(problem.resources))]
+    )
     resources[:, CPU] = fixed + by_rate
-    return Use(resources, by_rate, np.bincount(node, minlength=n), np.bincount(workers.node, minlength=n))
+    return Use(
+        resources, by_rate, np.bincount(node, minlength=n), np.bincount(workers.node, minlength=n)
+    )

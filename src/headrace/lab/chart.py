@@ -8,14 +8,28 @@ from html import escape
 
 WIDTH, HEIGHT = 760.0, 380.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 170.0, 40.0, 56.0
-COLOURS = ("#1b6a86", "#ee8866", "#44bb99", "#aa4499", "#999933", "#77aadd", "#dd6677", "#555555", "#bbaa33", "#6677cc")
+COLOURS = (
+    "#1b6a86",
+    "#ee8866",
+    "#44bb99",
+    "#aa4499",
+    "#999933",
+    "#77aadd",
+    "#dd6677",
+    "#555555",
+    "#bbaa33",
+    "#6677cc",
+)
 DASHES = ("", "7 3", "2 3")
 Points = Sequence[tuple[float, float]]
 
 
 def lines(title: str, series: Mapping[str, Points], *, x: str, y: str, log_y: bool = False) -> str:
     """Curves by name; points that are not finite are left out."""
-    kept = {name: [(a, b) for a, b in points if math.isfinite(b) and (b > 0 or not log_y)] for name, points in series.items()}
+    kept = {
+        name: [(a, b) for a, b in points if math.isfinite(b) and (b > 0 or not log_y)]
+        for name, points in series.items()
+    }
     xs = [a for points in kept.values() for a, _ in points] or [0.0, 1.0]
     frame = Frame(min(xs), max(xs), [b for points in kept.values() for _, b in points], log_y)
     body: list[str] = frame.axes(x, y)
@@ -37,10 +51,17 @@ def lines(title: str, series: Mapping[str, Points], *, x: str, y: str, log_y: bo
     return svg(title, body)
 
 
-def bars(title: str, groups: Mapping[str, Mapping[str, float]], *, y: str, log_y: bool = False) -> str:
+def bars(
+    title: str, groups: Mapping[str, Mapping[str, float]], *, y: str, log_y: bool = False
+) -> str:
     """One group of bars per entry; the same name has the same colour in every group."""
     names = list(dict.fromkeys(name for group in groups.values() for name in group))
-    values = [v for group in groups.values() for v in group.values() if math.isfinite(v) and (v > 0 or not log_y)]
+    values = [
+        v
+        for group in groups.values()
+        for v in group.values()
+        if math.isfinite(v) and (v > 0 or not log_y)
+    ]
     frame = Frame(0.0, float(max(len(groups), 1)), values, log_y)
     body = frame.axes("", y)
     floor = frame.y(frame.y0)
@@ -67,7 +88,10 @@ class Frame:
         self.x0, self.x1, self.log_y = x0, x1 if x1 > x0 else x0 + 1.0, log_y
         low, high = min(ys, default=0.0), max(ys, default=1.0)
         if log_y:
-            self.y0, self.y1 = 10.0 ** math.floor(math.log10(low or 1.0)), 10.0 ** math.ceil(math.log10(high or 1.0))
+            self.y0, self.y1 = (
+                10.0 ** math.floor(math.log10(low or 1.0)),
+                10.0 ** math.ceil(math.log10(high or 1.0)),
+            )
         else:
             self.y0, self.y1 = min(0.0, low), high * 1.05 if high > 0 else 1.0
         if self.y1 <= self.y0:
@@ -78,7 +102,9 @@ class Frame:
 
     def y(self, value: float) -> float:
         if self.log_y:
-            part = (math.log10(value) - math.log10(self.y0)) / (math.log10(self.y1) - math.log10(self.y0))
+            part = (math.log10(value) - math.log10(self.y0)) / (
+                math.log10(self.y1) - math.log10(self.y0)
+            )
         else:
             part = (value - self.y0) / (self.y1 - self.y0)
         return HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
@@ -91,7 +117,8 @@ class Frame:
         else:
             marks = ticks(self.y0, self.y1)
         drawn = [
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{self.y(m):.1f}" y2="{self.y(m):.1f}" stroke="#dce0e5"/>' for m in marks
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{self.y(m):.1f}" y2="{self.y(m):.1f}" stroke="#dce0e5"/>'
+            for m in marks
         ]
         drawn += [text(LEFT - 8, self.y(m) + 4, number(m), "end") for m in marks]
         drawn.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, x, "middle"))
@@ -135,5 +162,7 @@ def svg(title: str, body: Sequence[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" font-family="sans-serif" font-size="12" role="img">\n'
         f'<rect width="{WIDTH:.0f}" height="{HEIGHT:.0f}" fill="#ffffff"/>\n'
-        f'<text x="{LEFT}" y="22" font-size="15" font-weight="bold">{escape(title)}</text>\n' + "\n".join(body) + "\n</svg>\n"
+        f'<text x="{LEFT}" y="22" font-size="15" font-weight="bold">{escape(title)}</text>\n'
+        + "\n".join(body)
+        + "\n</svg>\n"
     )

@@ -1,7 +1,7 @@
 """What a paper says, what comes out here, and whether the two agree.
 
-A claim's status is written by hand in `claims.toml` and checked by the experiment: neither a claim called reproduced that is not, nor one called not
-reproduced that is, passes.
+A claim's status is written by hand in `claims.toml` and checked by the experiment: neither a claim
+called reproduced that is not, nor one called not reproduced that is, passes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def read_paper(folder: Path) -> Paper:
             if key not in KNOWN:
                 raise InvalidInput(f"{where}: unknown key `{key}`; there are: {', '.join(KNOWN)}")
         if entry["status"] not in STATUSES:
-            raise InvalidInput(f"{where}: status `{entry['status']}`; there are: {', '.join(STATUSES)}")
+            raise InvalidInput(
+                f"{where}: status `{entry['status']}`; there are: {', '.join(STATUSES)}"
+            )
         if entry["how"] not in HOW:
             raise InvalidInput(f"{where}: how `{entry['how']}`; there are: {', '.join(HOW)}")
         if entry["status"] != "reproduced" and not entry.get("reason"):
@@ -111,10 +113,18 @@ def agrees(said: Value, found: Value, tolerance: float) -> bool:
 
 def disagreements(claims: Sequence[Claim], measured: Mapping[str, Measured]) -> list[str]:
     """Where a claim's status is not what the experiment shows; also claims nobody measured and measurements nobody claims."""
-    wrong = [f"{claim.id}: no experiment measures it" for claim in claims if claim.id not in measured]
-    wrong += [f"{name}: measured, but there is no such claim" for name in measured if name not in {c.id for c in claims}]
+    wrong = [
+        f"{claim.id}: no experiment measures it" for claim in claims if claim.id not in measured
+    ]
+    wrong += [
+        f"{name}: measured, but there is no such claim"
+        for name in measured
+        if name not in {c.id for c in claims}
+    ]
     for claim in claims:
         if claim.id in measured and (shown := verdict(claim, measured[claim.id])) != claim.status:
             found = measured[claim.id].value
-            wrong.append(f"{claim.id}: called {claim.status}, but is {shown} (published {claim.value}, measured {found})")
+            wrong.append(
+                f"{claim.id}: called {claim.status}, but is {shown} (published {claim.value}, measured {found})"
+            )
     return wrong

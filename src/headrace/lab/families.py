@@ -33,7 +33,9 @@ class Case:
 
 def case(family: str, name: str, sections: dict[str, Any]) -> Case:
     """A case from sections, in their order: some schedulers break ties by it."""
-    return Case(family, name, json.dumps({key: value for key, value in sections.items() if key != "format"}))
+    return Case(
+        family, name, json.dumps({key: value for key, value in sections.items() if key != "format"})
+    )
 
 
 @lru_cache(maxsize=16)
@@ -51,7 +53,10 @@ def micro(cluster: str) -> Iterator[Case]:
     """Three layouts of 10 to 32 tasks on one cluster."""
     for layout in ("linear", "diamond", "star"):
         for tasks in range(10, 34, 2):
-            files = [example("eskandari", "micro", f"{part}.yaml") for part in (f"{layout}-{tasks}", cluster)]
+            files = [
+                example("eskandari", "micro", f"{part}.yaml")
+                for part in (f"{layout}-{tasks}", cluster)
+            ]
             yield from_files(f"micro-{cluster}", f"{layout}-{tasks}", files)
 
 
@@ -67,8 +72,19 @@ def heterogeneous() -> Iterator[Case]:
 
 def applications() -> Iterator[Case]:
     """Eskandari, sections 6.2.2 and 6.3: the Storm applications and micro-benchmarks on the Storm clusters."""
-    for cluster in ("storm-1-high-2-low", "storm-2-high-2-low", "storm-2-high-4-low", "storm-8-high"):
-        for app in ("smart-home", "taxi-routes", "micro/storm-io-linear", "micro/storm-io-diamond", "micro/storm-io-star"):
+    for cluster in (
+        "storm-1-high-2-low",
+        "storm-2-high-2-low",
+        "storm-2-high-4-low",
+        "storm-8-high",
+    ):
+        for app in (
+            "smart-home",
+            "taxi-routes",
+            "micro/storm-io-linear",
+            "micro/storm-io-diamond",
+            "micro/storm-io-star",
+        ):
             yield from fitting(
                 "eskandari-storm",
                 f"{app.removeprefix('micro/')} on {cluster}",
@@ -81,16 +97,26 @@ def muhammad() -> Iterator[Case]:
     scenarios = (("", ""), ("-4-workers", ""), ("-5-workers", ""), ("-4-workers", "-4-slots"), ("-5-workers", "-4-slots"), ("-5-workers", "-5-slots"))  # fmt: skip
     for app in ("word-count", "exclamation"):
         for i, (workers, slots) in enumerate(scenarios, 1):
-            files = [example("muhammad", f"{app}{workers}.yaml"), example("muhammad", f"cluster{slots}.yaml")]
+            files = [
+                example("muhammad", f"{app}{workers}.yaml"),
+                example("muhammad", f"cluster{slots}.yaml"),
+            ]
             yield from_files("muhammad", f"{app}, scenario {i}", files)
-    yield from_files("muhammad", "busy word-count", [example("muhammad", f"{n}.yaml") for n in ("word-count-busy", "cluster")])
+    yield from_files(
+        "muhammad",
+        "busy word-count",
+        [example("muhammad", f"{n}.yaml") for n in ("word-count-busy", "cluster")],
+    )
 
 
 def nasiri() -> Iterator[Case]:
     """Nasiri: three layouts on clusters of two sizes."""
     for layout in ("linear", "diamond", "star"):
         for cluster in ("small", "medium"):
-            files = [example("nasiri", f"{layout}.yaml"), example("nasiri", f"cluster-{cluster}.yaml")]
+            files = [
+                example("nasiri", f"{layout}.yaml"),
+                example("nasiri", f"cluster-{cluster}.yaml"),
+            ]
             yield from fitting("nasiri", f"{layout} on {cluster}", files)
 
 
@@ -124,10 +150,16 @@ def random_sections(seed: int) -> dict[str, Any]:
             spec |= {"spout": True, "rate": int(rng.integers(100, 5000))}
         else:
             sources = rng.choice(i, size=min(i, int(rng.integers(1, 3))), replace=False)
-            groupings = rng.choice(["shuffle", "fields", "shuffle", "all"], p=[0.5, 0.3, 0.15, 0.05], size=len(sources))
-            spec["inputs"] = {f"c{int(s)}": str(grouping) for s, grouping in zip(sources, groupings, strict=True)}
+            groupings = rng.choice(
+                ["shuffle", "fields", "shuffle", "all"], p=[0.5, 0.3, 0.15, 0.05], size=len(sources)
+            )
+            spec["inputs"] = {
+                f"c{int(s)}": str(grouping) for s, grouping in zip(sources, groupings, strict=True)
+            }
         components[f"c{i}"] = spec
-    need = {key: sum(c["tasks"] * c[key] for c in components.values()) for key in ("cpu", "memory_mb")}
+    need = {
+        key: sum(c["tasks"] * c[key] for c in components.values()) for key in ("cpu", "memory_mb")
+    }
     largest = max(c["cpu"] for c in components.values())
     size = rng.choice([1.0, 2.0, 3.0], size=int(rng.integers(3, 13)))
     spare = float(rng.uniform(1.2, 1.5))
@@ -139,7 +171,10 @@ def random_sections(seed: int) -> dict[str, Any]:
         }
         for i, (c, m) in enumerate(zip(cpu, memory, strict=True))
     }  # fmt: skip
-    return {"topology": {"name": f"random-{seed}", "components": components}, "cluster": {"nodes": nodes}}
+    return {
+        "topology": {"name": f"random-{seed}", "components": components},
+        "cluster": {"nodes": nodes},
+    }
 
 
 # name -> the cases; one line per family.
@@ -156,5 +191,7 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
 def cases(family: str) -> list[Case]:
     """All cases of a family."""
     if family not in FAMILIES:
-        raise InvalidInput(f"no family `{family}`{nearest(family, list(FAMILIES))}; there are: {', '.join(FAMILIES)}")
+        raise InvalidInput(
+            f"no family `{family}`{nearest(family, list(FAMILIES))}; there are: {', '.join(FAMILIES)}"
+        )
     return list(FAMILIES[family]())

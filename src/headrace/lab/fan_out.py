@@ -25,7 +25,11 @@ class Outcome(Generic[Result]):
 
 
 def fan_out(
-    spark: SparkSession, work: Callable[[Item], Result], items: Sequence[Item], *, partitions: int | None = None
+    spark: SparkSession,
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    partitions: int | None = None,
 ) -> list[Outcome[Result]]:
     """work(item) for every item, in the order of the items. Neighbours go to different partitions, since neighbours often cost alike."""
     context = spark.sparkContext
@@ -41,7 +45,13 @@ def fan_out(
                     yield i, Outcome(work(item))
                 except Exception as error:  # noqa: BLE001 - whatever it is, the other items go on
                     where = traceback.extract_tb(error.__traceback__)[-1]
-                    yield i, Outcome(None, f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})")
+                    yield (
+                        i,
+                        Outcome(
+                            None,
+                            f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})",
+                        ),
+                    )
 
     found = dict(context.parallelize(dealt, count).mapPartitions(each).collect())
     return [found[i] for i in range(len(items))]

@@ -1,7 +1,8 @@
 """Run the papers' experiments: one folder per paper with claims.toml and experiment.py; results.json, plots and README.md are written.
 
-`python -m headrace.lab.papers FOLDER.. [--quick]`. An experiment is a function `measure(quick, spark) -> Experiment`; with `quick` it measures at least the
-claims marked quick, in seconds. The quick run writes nothing.
+`python -m headrace.lab.papers FOLDER.. [--quick]`. An experiment is a function `measure(quick,
+spark) -> Experiment`; with `quick` it measures at least the claims marked quick, in seconds. The
+quick run writes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import headrace
-from headrace.lab.claims import HOW, STATUSES, Claim, Measured, Paper, Value, disagreements, read_paper
+from headrace.lab.claims import (
+    HOW,
+    STATUSES,
+    Claim,
+    Measured,
+    Paper,
+    Value,
+    disagreements,
+    read_paper,
+)
 from headrace.lab.machine import machine
 
 if TYPE_CHECKING:
@@ -63,16 +73,24 @@ def run(folder: Path, *, quick: bool, spark: Callable[[], SparkSession]) -> list
     seconds = time.perf_counter() - start
     if quick:
         chosen = [claim for claim in paper.claims if claim.quick]
-        return disagreements(chosen, {claim.id: found.measured[claim.id] for claim in chosen if claim.id in found.measured})
+        return disagreements(
+            chosen,
+            {claim.id: found.measured[claim.id] for claim in chosen if claim.id in found.measured},
+        )
     for name, svg in found.plots.items():
         (folder / name).write_text(svg, encoding="utf-8")
     content = {
         "headrace": headrace.__version__,
         "machine": machine(),
         "seconds": round(seconds, 1),
-        "measured": {name: {"value": rounded(m.value), "shape": m.shape, "note": m.note} for name, m in found.measured.items()},
+        "measured": {
+            name: {"value": rounded(m.value), "shape": m.shape, "note": m.note}
+            for name, m in found.measured.items()
+        },
     }
-    (folder / "results.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "results.json").write_text(
+        json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
     (folder / "README.md").write_text(readme(paper, found, seconds), encoding="utf-8")
     return disagreements(paper.claims, found.measured)
 
@@ -96,14 +114,28 @@ def readme(paper: Paper, found: Experiment, seconds: float) -> str:
     for claim in paper.claims:
         measured = found.measured.get(claim.id)
         value = "" if measured is None else shown(measured.value)
-        cells = (claim.where, claim.says, f"{shown(claim.value)} {claim.unit}".strip(), value, claim.status, claim.how)
+        cells = (
+            claim.where,
+            claim.says,
+            f"{shown(claim.value)} {claim.unit}".strip(),
+            value,
+            claim.status,
+            claim.how,
+        )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += ["", *(f"*{name}*: {meaning}." for name, meaning in HOW.items()), ""]
     for name in found.plots:
         lines += [f"![{name.removesuffix('.svg')}]({name})", ""]
     for table in found.tables:
-        lines += [f"## {table.title}", "", "| " + " | ".join(table.columns) + " |", "|---" * len(table.columns) + "|"]
-        lines += ["| " + " | ".join(shown(cell) for cell in row) + " |" for row in table.rows] + [""]
+        lines += [
+            f"## {table.title}",
+            "",
+            "| " + " | ".join(table.columns) + " |",
+            "|---" * len(table.columns) + "|",
+        ]
+        lines += ["| " + " | ".join(shown(cell) for cell in row) + " |" for row in table.rows] + [
+            ""
+        ]
     lines += ["## How each was measured", ""]
     lines += [derivation(claim, found.measured.get(claim.id)) for claim in paper.claims]
     return "\n".join(lines) + "\n"
@@ -113,7 +145,9 @@ def derivation(claim: Claim, measured: Measured | None) -> str:
     """One line about one claim."""
     note = f" {measured.note}" if measured is not None and measured.note else ""
     reason = f" **{claim.status}**: {claim.reason}" if claim.reason else ""
-    tolerance = f" Tolerance {claim.tolerance:g} {claim.unit}".rstrip() + "." if claim.tolerance else ""
+    tolerance = (
+        f" Tolerance {claim.tolerance:g} {claim.unit}".rstrip() + "." if claim.tolerance else ""
+    )
     return f"- `{claim.id}` ({claim.where}): {claim.derivation}{tolerance}{reason}{note}"
 
 
@@ -138,7 +172,10 @@ def main() -> int:
     for name in (a for a in arguments if not a.startswith("-")):
         start = time.perf_counter()
         found = run(Path(name), quick=quick, spark=lambda: session(app="headrace-papers"))
-        print(f"{name}: {'every status holds' if not found else 'WRONG'} ({time.perf_counter() - start:.0f} s)", flush=True)
+        print(
+            f"{name}: {'every status holds' if not found else 'WRONG'} ({time.perf_counter() - start:.0f} s)",
+            flush=True,
+        )
         for line in found:
             print(f"  {line}")
         wrong += len(found)

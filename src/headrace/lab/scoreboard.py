@@ -1,6 +1,7 @@
 """Every scheduler on every family of problems, as ratio to the best plan any of them found; feasible plans only.
 
-`optimal` stands apart: it is no rival but the proof, so the best known plan is the best of the others, and a ratio of `optimal` may lie below 1.
+`optimal` stands apart: it is no rival but the proof, so the best known plan is the best of the
+others, and a ratio of `optimal` may lie below 1.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ NOTHING = 1e-9  # less traffic than this is none
 class Score:
     """How a scheduler did on a family, in one objective."""
 
-    ratios: list[float] = field(default_factory=list[float])  # to the best known; above 1 is worse, whatever the objective
+    ratios: list[float] = field(
+        default_factory=list[float]
+    )  # to the best known; above 1 is worse, whatever the objective
     best: int = 0  # problems on which nobody was better
     feasible: int = 0
     infeasible: int = 0
@@ -60,11 +63,17 @@ def scores(rows: Sequence[Row], objective: str) -> Scores:
     problems: dict[tuple[str, str, int], dict[str, Row]] = defaultdict(dict)
     for row in rows:
         plans = problems[row["family"], row["problem"], row["seed"]]
-        if row["objective"] == objective or (row["scheduler"] not in plans and not takes_objective(row["scheduler"])):
+        if row["objective"] == objective or (
+            row["scheduler"] not in plans and not takes_objective(row["scheduler"])
+        ):
             plans[row["scheduler"]] = row
     for (family, _, _), by_scheduler in problems.items():
         plans = list(by_scheduler.values())
-        rivals = [value(r, objective) for r in plans if r["status"] == "feasible" and r["scheduler"] != APART]
+        rivals = [
+            value(r, objective)
+            for r in plans
+            if r["status"] == "feasible" and r["scheduler"] != APART
+        ]
         best = min(rivals, default=math.nan)
         for row in plans:
             score = found[family, row["scheduler"]]
@@ -93,9 +102,18 @@ def table(found: Scores, objective: str) -> str:
     schedulers = list(dict.fromkeys(scheduler for _, scheduler in found))
     overall = {s: total([found[f, s] for f in families if (f, s) in found]) for s in schedulers}
     order = sorted(
-        schedulers, key=lambda s: (-overall[s].best, overall[s].mean if not math.isnan(overall[s].mean) else math.inf, s)
+        schedulers,
+        key=lambda s: (
+            -overall[s].best,
+            overall[s].mean if not math.isnan(overall[s].mean) else math.inf,
+            s,
+        ),
     )
-    names = {"inter_node_traffic": "traffic between nodes", "max_rate": "sustained rate", "nodes_used": "nodes used"}
+    names = {
+        "inter_node_traffic": "traffic between nodes",
+        "max_rate": "sustained rate",
+        "nodes_used": "nodes used",
+    }
     figure = FIGURES[objective]
     lines = [
         f"Objective {objective}: {names.get(figure, figure)}, geometric mean of the ratio to the best known plan. In brackets: on how many problems "
@@ -110,7 +128,9 @@ def table(found: Scores, objective: str) -> str:
         nodes = f"{statistics.mean(all_.nodes):.1f}" if all_.nodes else ""
         seconds = f"{statistics.median(all_.seconds):.3g}" if all_.seconds else ""
         lines.append(
-            f"| `{s}` | " + " | ".join(cells) + f" | {nodes} | {seconds} | {all_.infeasible}, {all_.refused + all_.failed} |"
+            f"| `{s}` | "
+            + " | ".join(cells)
+            + f" | {nodes} | {seconds} | {all_.infeasible}, {all_.refused + all_.failed} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -121,7 +141,9 @@ def cell(score: Score | None) -> str:
         return "–"
     endless = sum(math.isinf(r) for r in score.ratios)
     mean = "∞" if math.isnan(score.mean) else f"{score.mean:.2f}"
-    return f"{mean} ({score.best} of {len(score.ratios)})" + (f", {endless} × ∞" if endless and mean != "∞" else "")
+    return f"{mean} ({score.best} of {len(score.ratios)})" + (
+        f", {endless} × ∞" if endless and mean != "∞" else ""
+    )
 
 
 def total(parts: Sequence[Score]) -> Score:
@@ -142,10 +164,21 @@ def total(parts: Sequence[Score]) -> Score:
 def picture(found: Mapping[tuple[str, str], Score], title: str, chosen: Sequence[str]) -> str:
     """Bars: mean ratio of some schedulers on every family."""
     families = list(dict.fromkeys(family for family, _ in found))
-    groups = {f: {s: found[f, s].mean for s in chosen if (f, s) in found and not math.isnan(found[f, s].mean)} for f in families}
+    groups = {
+        f: {
+            s: found[f, s].mean
+            for s in chosen
+            if (f, s) in found and not math.isnan(found[f, s].mean)
+        }
+        for f in families
+    }
     return bars(title, groups, y="ratio to the best known plan")
 
 
 def above_best(found: Mapping[tuple[str, str], Score], scheduler: str = "headrace") -> list[str]:
     """Families on which a scheduler was ever beaten."""
-    return [f"{family}: {score.worst:.4f}" for (family, s), score in found.items() if s == scheduler and score.worst > 1 + 1e-9]
+    return [
+        f"{family}: {score.worst:.4f}"
+        for (family, s), score in found.items()
+        if s == scheduler and score.worst > 1 + 1e-9
+    ]

@@ -82,7 +82,9 @@ def build(inputs: Inputs, *, tasks: Mapping[str, int] | None = None) -> Problem:
         options=document.options or {},
         notes=tuple(notes),
     )
-    if document.plan is None or (document.plan.assignment is None and document.plan.placement is None):
+    if document.plan is None or (
+        document.plan.assignment is None and document.plan.placement is None
+    ):
         return problem
     try:
         return replace(problem, current=assignment_of(problem, document.plan))
@@ -96,7 +98,11 @@ def _further(nodes: Mapping[str, Node], components: Sequence[Named]) -> set[str]
 
 
 def _vector(thing: Any, resources: Sequence[str], absent: float = 0.0) -> list[float]:
-    values: dict[str, float | None] = {"cpu": thing.cpu, "memory_mb": thing.memory_mb, **thing.resources}
+    values: dict[str, float | None] = {
+        "cpu": thing.cpu,
+        "memory_mb": thing.memory_mb,
+        **thing.resources,
+    }
     return [absent if (value := values.get(name)) is None else value for name in resources]
 
 
@@ -107,8 +113,15 @@ def _allowed(inputs: Inputs, components: Sequence[Named], index: Mapping[str, in
     for i, c in enumerate(components):
         if c.spec.nodes is not None:
             allowed[i] = False
-            for name in (name for pattern in c.spec.nodes for name in expanded(inputs, (*c.path, "nodes"), pattern)):
+            for name in (
+                name
+                for pattern in c.spec.nodes
+                for name in expanded(inputs, (*c.path, "nodes"), pattern)
+            ):
                 if name not in index:
-                    raise inputs.invalid((*c.path, "nodes"), f"the cluster has no node `{name}`{nearest(name, list(index))}")
+                    raise inputs.invalid(
+                        (*c.path, "nodes"),
+                        f"the cluster has no node `{name}`{nearest(name, list(index))}",
+                    )
                 allowed[i, index[name]] = True
     return allowed

@@ -22,15 +22,21 @@ def nodes_of(inputs: Inputs) -> dict[str, Node]:
     for pattern, node in (cluster.nodes if cluster else {}).items():
         for name in expanded(inputs, ("cluster", "nodes", pattern), pattern):
             if name in nodes:
-                raise inputs.invalid(("cluster", "nodes", pattern), f"the node `{name}` is given twice")
+                raise inputs.invalid(
+                    ("cluster", "nodes", pattern), f"the node `{name}` is given twice"
+                )
             nodes[name] = node
     for name, facts in inventory.items():
         if cluster is not None and name not in nodes:
-            raise inputs.invalid(("inventory", name), f"the cluster has no node `{name}`{nearest(name, list(nodes))}")
+            raise inputs.invalid(
+                ("inventory", name), f"the cluster has no node `{name}`{nearest(name, list(nodes))}"
+            )
         known = facts.model_dump(exclude_none=True, exclude={"power"})
         nodes[name] = nodes.get(name, Node()).model_copy(update=known)
     if not nodes:
-        raise inputs.invalid(("cluster", "nodes"), "the cluster has no nodes; at least one is needed")
+        raise inputs.invalid(
+            ("cluster", "nodes"), "the cluster has no nodes; at least one is needed"
+        )
     return nodes
 
 
@@ -44,10 +50,18 @@ def expanded(inputs: Inputs, path: Sequence[Key], pattern: str) -> Iterator[str]
 
 def inventory_notes(inputs: Inputs) -> Iterator[str]:
     cluster = inputs.document.cluster
-    stated = {name: node for pattern, node in cluster.nodes.items() for name in expand(pattern)} if cluster else {}
+    stated = (
+        {name: node for pattern, node in cluster.nodes.items() for name in expand(pattern)}
+        if cluster
+        else {}
+    )
     for name, facts in (inputs.document.inventory or {}).items():
         for key, value in facts.model_dump(exclude_none=True, exclude={"power"}).items():
-            before = getattr(stated[name], key) if name in stated and key in stated[name].model_fields_set else None
+            before = (
+                getattr(stated[name], key)
+                if name in stated and key in stated[name].model_fields_set
+                else None
+            )
             if before is not None and before != value:
                 yield f"inventory: {name}.{key} {before} -> {value}"
 
@@ -70,4 +84,7 @@ def prices(catalog: Mapping[str, MachineType] | None, types: Sequence[str]) -> F
 
 
 def known(nodes: Mapping[str, Node], key: str, absent: float) -> Floats:
-    return np.array([absent if (value := getattr(node, key)) is None else value for node in nodes.values()], dtype=np.float64)
+    return np.array(
+        [absent if (value := getattr(node, key)) is None else value for node in nodes.values()],
+        dtype=np.float64,
+    )

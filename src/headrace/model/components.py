@@ -24,7 +24,9 @@ class Named:
     spec: Component
     path: tuple[Key, ...]
     operator: str
-    measured_tasks: int | None = None  # the file's number of tasks, which task-level measurements speak of, if another is planned
+    measured_tasks: int | None = (
+        None  # the file's number of tasks, which task-level measurements speak of, if another is planned
+    )
 
 
 def expand(name: str) -> Iterator[str]:
@@ -51,7 +53,9 @@ def _numbered(name: str) -> Iterator[str]:
 def components_of(inputs: Inputs, tasks: Mapping[str, int]) -> tuple[list[Topology], list[Named]]:
     document = inputs.document
     if document.topologies:
-        topologies: list[tuple[Topology, tuple[Key, ...]]] = [(t, ("topologies", i)) for i, t in enumerate(document.topologies)]
+        topologies: list[tuple[Topology, tuple[Key, ...]]] = [
+            (t, ("topologies", i)) for i, t in enumerate(document.topologies)
+        ]
     elif document.topology is not None or document.tasks is not None:
         topologies = [(document.topology or Topology(), ("topology",))]
     else:
@@ -59,18 +63,24 @@ def components_of(inputs: Inputs, tasks: Mapping[str, int]) -> tuple[list[Topolo
     names = [topology.name for topology, _ in topologies]
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise inputs.invalid(("topologies", i, "name"), f"the topology `{name}` is given twice; names must differ")
+            raise inputs.invalid(
+                ("topologies", i, "name"),
+                f"the topology `{name}` is given twice; names must differ",
+            )
     components: list[Named] = []
     for g, (topology, path) in enumerate(topologies):
         prefix = f"{topology.name}/" if document.topologies is not None else ""
         here = (*path, "components")
         if document.tasks is not None:
             if topology.components:
-                raise inputs.invalid(here, "a file gives either components or bare `tasks`, not both")
+                raise inputs.invalid(
+                    here, "a file gives either components or bare `tasks`, not both"
+                )
             components += [_bare(name, task) for name, task in document.tasks.items()]
         else:
             components += [
-                Named(prefix + name, g, spec, (*here, name), prefix + name) for name, spec in topology.components.items()
+                Named(prefix + name, g, spec, (*here, name), prefix + name)
+                for name, spec in topology.components.items()
             ]
         if not any(c.topology == g for c in components):
             raise inputs.invalid(path, f"the topology `{topology.name}` has no components")
@@ -79,19 +89,31 @@ def components_of(inputs: Inputs, tasks: Mapping[str, int]) -> tuple[list[Topolo
         if name not in known:
             raise InvalidInput(f"no component `{name}`{nearest(name, list(known))}")
     components = [
-        replace(c, spec=c.spec.model_copy(update={"tasks": tasks[c.name]}), measured_tasks=c.spec.tasks)
+        replace(
+            c, spec=c.spec.model_copy(update={"tasks": tasks[c.name]}), measured_tasks=c.spec.tasks
+        )
         if tasks.get(c.name, c.spec.tasks) != c.spec.tasks
         else c
         for c in components
     ]
     for c in components:
         if c.spec.spout and c.spec.inputs:
-            raise inputs.invalid((*c.path, "inputs"), "a spout has no inputs; take away `spout: true` or the inputs")
+            raise inputs.invalid(
+                (*c.path, "inputs"), "a spout has no inputs; take away `spout: true` or the inputs"
+            )
         if c.spec.rate is not None and not c.spec.spout:
-            raise inputs.invalid((*c.path, "rate"), "only a spout has a rate; a bolt's follows from its inputs")
+            raise inputs.invalid(
+                (*c.path, "rate"), "only a spout has a rate; a bolt's follows from its inputs"
+            )
     return [topology for topology, _ in topologies], components
 
 
 def _bare(name: str, task: BareTask) -> Named:
-    spec = Component(cpu=task.cpu, memory_mb=task.memory_mb, state_mb=task.state_mb, resources=task.resources, nodes=task.nodes)
+    spec = Component(
+        cpu=task.cpu,
+        memory_mb=task.memory_mb,
+        state_mb=task.state_mb,
+        resources=task.resources,
+        nodes=task.nodes,
+    )
     return Named(name, 0, spec, ("tasks", name), task.component or name)

@@ -1,6 +1,7 @@
 """The file format `headrace/1`: every section and key, with its meaning, range and default.
 
-These classes are the only definition of the format: they validate files, and `headrace schema` is generated from them.
+These classes are the only definition of the format: they validate files, and `headrace schema` is
+generated from them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from pydantic_core import PydanticCustomError
 
 FORMAT = "headrace/1"
 
-Grouping = Literal["shuffle", "none", "custom", "fields", "global", "all", "direct", "local-or-shuffle"]
+Grouping = Literal[
+    "shuffle", "none", "custom", "fields", "global", "all", "direct", "local-or-shuffle"
+]
 
 
 def no_switch(value: Any) -> Any:
@@ -39,8 +42,14 @@ class Section(BaseModel):
 class Input(Section):
     """How a component subscribes to another one's stream."""
 
-    stream: str = Field(default="default", description="name of the stream, where two components are joined by several")
-    grouping: Grouping = Field(default="shuffle", description="which task receives a tuple; none and custom count as shuffle")
+    stream: str = Field(
+        default="default",
+        description="name of the stream, where two components are joined by several",
+    )
+    grouping: Grouping = Field(
+        default="shuffle",
+        description="which task receives a tuple; none and custom count as shuffle",
+    )
     fields: tuple[str, ...] = Field(default=(), description="key fields of a fields grouping")
 
 
@@ -51,7 +60,8 @@ def as_inputs(value: Any) -> Any:
 
 
 Inputs = Annotated[
-    tuple[Input, ...], BeforeValidator(as_inputs, json_schema_input_type=Grouping | Input | list[Grouping | Input])
+    tuple[Input, ...],
+    BeforeValidator(as_inputs, json_schema_input_type=Grouping | Input | list[Grouping | Input]),
 ]
 
 
@@ -59,18 +69,36 @@ class Component(Section):
     """A spout or a bolt, run as parallel tasks."""
 
     spout: bool = Field(default=False, description="true: a source of tuples, without inputs")
-    tasks: Count = Field(default=1, description="parallel tasks; only the starting count in `size` and `provision`")
-    max_tasks: Count | None = Field(default=None, description="sizing never plans more tasks than this")
-    rate: NotNegative | None = Field(default=None, description="tuples/s out of the whole spout; absent: 1")
-    inputs: dict[str, Inputs] = Field(default_factory=dict, description="source component -> grouping, or a list of streams")
-    selectivity: NotNegative = Field(default=1.0, description="tuples out per tuple in, on every output stream")
+    tasks: Count = Field(
+        default=1, description="parallel tasks; only the starting count in `size` and `provision`"
+    )
+    max_tasks: Count | None = Field(
+        default=None, description="sizing never plans more tasks than this"
+    )
+    rate: NotNegative | None = Field(
+        default=None, description="tuples/s out of the whole spout; absent: 1"
+    )
+    inputs: dict[str, Inputs] = Field(
+        default_factory=dict, description="source component -> grouping, or a list of streams"
+    )
+    selectivity: NotNegative = Field(
+        default=1.0, description="tuples out per tuple in, on every output stream"
+    )
     bytes: NotNegative | None = Field(default=None, description="bytes of one output tuple")
-    cpu: NotNegative | None = Field(default=None, description="CPU points one task needs at the given rates; 100 = one core")
+    cpu: NotNegative | None = Field(
+        default=None, description="CPU points one task needs at the given rates; 100 = one core"
+    )
     memory_mb: NotNegative = Field(default=0.0, description="memory of one task")
     state_mb: NotNegative = Field(default=0.0, description="keyed state of one task, moved with it")
-    resources: dict[str, NotNegative] = Field(default_factory=dict, description="further resources one task takes")
-    join: Literal["sum", "zip"] = Field(default="sum", description="inputs add up, or one tuple of each input is taken together")
-    nodes: tuple[str, ...] | None = Field(default=None, description="the only nodes its tasks may run on; ranges as in a-{1..3}")
+    resources: dict[str, NotNegative] = Field(
+        default_factory=dict, description="further resources one task takes"
+    )
+    join: Literal["sum", "zip"] = Field(
+        default="sum", description="inputs add up, or one tuple of each input is taken together"
+    )
+    nodes: tuple[str, ...] | None = Field(
+        default=None, description="the only nodes its tasks may run on; ranges as in a-{1..3}"
+    )
     apart: bool = Field(default=False, description="true: no two of its tasks on one node")
 
 
@@ -79,7 +107,8 @@ class Topology(Section):
 
     name: str = Field(default="topology", min_length=1, pattern="^[^/]+$")
     workers: Count | None = Field(
-        default=None, description="worker processes over the cluster; absent: min(tasks, nodes with a free slot)"
+        default=None,
+        description="worker processes over the cluster; absent: min(tasks, nodes with a free slot)",
     )
     priority: Annotated[int, Field(ge=-(2**62), le=2**62), BeforeValidator(no_switch)] = Field(
         default=0, description="smaller is placed first"
@@ -87,10 +116,15 @@ class Topology(Section):
     bound_by: Literal["cpu", "memory", "network", "io"] = Field(
         default="cpu", description="what node power weighs in TOP, A3 and BAN"
     )
-    isolated_machines: Count | None = Field(default=None, description="machines of its own under storm-isolation")
-    worker_max_heap_mb: Positive | None = Field(default=None, description="memory one worker may hold")
+    isolated_machines: Count | None = Field(
+        default=None, description="machines of its own under storm-isolation"
+    )
+    worker_max_heap_mb: Positive | None = Field(
+        default=None, description="memory one worker may hold"
+    )
     fanout: Literal["copy", "divide"] = Field(
-        default="copy", description="every subscriber gets the whole stream, or output is divided over the subscribing components"
+        default="copy",
+        description="every subscriber gets the whole stream, or output is divided over the subscribing components",
     )
     components: dict[str, Component] = Field(default_factory=dict)
 
@@ -98,7 +132,9 @@ class Topology(Section):
 class BareTask(Section):
     """A task of a research instance that has no topology."""
 
-    component: str | None = Field(default=None, description="tasks of one component are one operator; absent: the task itself")
+    component: str | None = Field(
+        default=None, description="tasks of one component are one operator; absent: the task itself"
+    )
     cpu: NotNegative = 0.0
     memory_mb: NotNegative = 0.0
     state_mb: NotNegative = 0.0
@@ -121,7 +157,9 @@ class Machine(Section):
     cpu: NotNegative | None = Field(default=None, description="CPU points, 100 = one core")
     memory_mb: NotNegative | None = None
     slots: Index = 4
-    bandwidth_mbps: Positive | None = Field(default=None, description="10^6 bit/s, in and out separately")
+    bandwidth_mbps: Positive | None = Field(
+        default=None, description="10^6 bit/s, in and out separately"
+    )
     sockets: Count | None = None
     cores: Count | None = None
     ghz: Positive | None = None
@@ -169,7 +207,9 @@ class Cost(Section):
     r2: float | None = Field(default=None, description="measured: quality of the fit")
     windows: int | None = Field(default=None, description="measured: number of windows in the fit")
     flag: str | None = Field(default=None, description="measured: what is doubtful about it")
-    estimated: bool = Field(default=False, description="true: taken from similar components, not measured")
+    estimated: bool = Field(
+        default=False, description="true: taken from similar components, not measured"
+    )
 
 
 class MeasuredStream(Section):
@@ -178,7 +218,9 @@ class MeasuredStream(Section):
     source: str = Field(alias="from")
     target: str = Field(alias="to")
     stream: str | None = Field(default=None, description="absent: every stream between the two")
-    tuples_per_s: NotNegative | None = Field(default=None, description="tuples emitted, before they are copied to several tasks")
+    tuples_per_s: NotNegative | None = Field(
+        default=None, description="tuples emitted, before they are copied to several tasks"
+    )
     selectivity: NotNegative | None = None
     bytes: NotNegative | None = Field(default=None, description="per tuple")
     shares: tuple[NotNegative, ...] | None = Field(
@@ -199,7 +241,9 @@ class Facts(Section):
     cores: Count | None = None
     ghz: Positive | None = None
     flops_per_cycle: Positive | None = None
-    power: dict[str, float] = Field(default_factory=dict, description="computing power as reported; not used for planning")
+    power: dict[str, float] = Field(
+        default_factory=dict, description="computing power as reported; not used for planning"
+    )
 
 
 class Placed(Section):
@@ -221,7 +265,8 @@ class PlanSection(Section):
 
     assignment: dict[str, Placed] | None = None
     placement: dict[str, tuple[tuple[str, Index, Count, Count], ...]] | None = Field(
-        default=None, description="compact assignment: component -> [node, worker, first task, last task]"
+        default=None,
+        description="compact assignment: component -> [node, worker, first task, last task]",
     )
     tasks: dict[str, Count] | None = None
     machines: dict[str, int] | None = None
@@ -236,20 +281,29 @@ class Document(Section):
     topologies: tuple[Topology, ...] | None = Field(
         default=None, description="several topologies; tasks are then called topology/component.N"
     )
-    tasks: dict[str, BareTask] | None = Field(default=None, description="a bare task graph, instead of components")
-    cluster: Cluster | None = None
-    profile: dict[str, dict[str, Cost]] | None = Field(default=None, description='component -> machine type or "*" -> cost')
-    streams: tuple[MeasuredStream, ...] | None = None
-    traffic: tuple[tuple[str, str, NotNegative] | tuple[str, str, NotNegative, NotNegative], ...] | None = Field(
-        default=None, description="measured: [from task, to task, tuples/s, bytes/s]"
+    tasks: dict[str, BareTask] | None = Field(
+        default=None, description="a bare task graph, instead of components"
     )
+    cluster: Cluster | None = None
+    profile: dict[str, dict[str, Cost]] | None = Field(
+        default=None, description='component -> machine type or "*" -> cost'
+    )
+    streams: tuple[MeasuredStream, ...] | None = None
+    traffic: (
+        tuple[tuple[str, str, NotNegative] | tuple[str, str, NotNegative, NotNegative], ...] | None
+    ) = Field(default=None, description="measured: [from task, to task, tuples/s, bytes/s]")
     inventory: dict[str, Facts] | None = None
     history: dict[str, tuple[tuple[float, NotNegative], ...]] | None = Field(
-        default=None, description="measured input: spout -> [[seconds, tuples/s], ..]; the last one is its rate"
+        default=None,
+        description="measured input: spout -> [[seconds, tuples/s], ..]; the last one is its rate",
     )
     catalog: dict[str, MachineType] | None = None
-    machine_per_task: bool | None = Field(default=None, description="true: every task gets a machine of its own")
-    options: dict[str, dict[str, Scalar]] | None = Field(default=None, description="scheduler (or `judge`) -> option -> value")
+    machine_per_task: bool | None = Field(
+        default=None, description="true: every task gets a machine of its own"
+    )
+    options: dict[str, dict[str, Scalar]] | None = Field(
+        default=None, description="scheduler (or `judge`) -> option -> value"
+    )
     # What a plan file holds besides.
     plan: PlanSection | None = None
     version: str | None = None
@@ -258,7 +312,9 @@ class Document(Section):
     seed: int | None = None
     seconds: float | None = None
     report: dict[str, Any] | None = None
-    made_from: dict[str, Any] | None = Field(default=None, description="the sections a plan was made from")
+    made_from: dict[str, Any] | None = Field(
+        default=None, description="the sections a plan was made from"
+    )
 
 
 SECTIONS = (
@@ -269,4 +325,7 @@ SECTIONS = (
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of the format."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Document.model_json_schema(mode="validation")}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Document.model_json_schema(mode="validation"),
+    }

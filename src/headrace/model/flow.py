@@ -42,14 +42,19 @@ class Amplifies(Exception):
         return self.factor >= 1 - ROUNDING
 
 
-def rates(spout_rate: Floats, flows: Sequence[Flow], zipped: Sequence[int]) -> tuple[Floats, Floats]:
+def rates(
+    spout_rate: Floats, flows: Sequence[Flow], zipped: Sequence[int]
+) -> tuple[Floats, Floats]:
     """Tuples/s each component processes [C] and each stream carries [S].
 
-    Inputs add up; a zipped component takes one tuple of every input at a time, so it runs at the slowest input's rate.
-    Strongly connected components are solved as one linear system each, in the order of the flow.
+    Inputs add up; a zipped component takes one tuple of every input at a time, so it runs at the
+    slowest input's rate. Strongly connected components are solved as one linear system each, in the
+    order of the flow.
     """
     processed = spout_rate.copy()
-    emitted = np.array([np.nan if flow.measured is None else flow.measured for flow in flows], dtype=np.float64)
+    emitted = np.array(
+        [np.nan if flow.measured is None else flow.measured for flow in flows], dtype=np.float64
+    )
     into: list[list[int]] = [[] for _ in spout_rate]
     for s, flow in enumerate(flows):
         into[flow.target].append(s)
@@ -63,16 +68,28 @@ def rates(spout_rate: Floats, flows: Sequence[Flow], zipped: Sequence[int]) -> t
                 if flow.measured is None and flow.source in inside:
                     matrix[inside[c], inside[flow.source]] += flow.gain * flow.copies
                 else:
-                    emitted[s] = processed[flow.source] * flow.gain if flow.measured is None else flow.measured
+                    emitted[s] = (
+                        processed[flow.source] * flow.gain
+                        if flow.measured is None
+                        else flow.measured
+                    )
                     inputs.append(float(emitted[s]) * flow.copies)
             if inputs:
                 given[inside[c]] += min(inputs) if c in zipped else sum(inputs)
         if matrix.any():
-            if not np.isfinite(matrix).all() or np.abs(np.linalg.eigvals(matrix)).max() >= 1 - ROUNDING:
+            if (
+                not np.isfinite(matrix).all()
+                or np.abs(np.linalg.eigvals(matrix)).max() >= 1 - ROUNDING
+            ):
                 raise Amplifies(*_loop(piece, matrix))
             given = np.linalg.solve(np.eye(len(piece)) - matrix, given)
         processed[piece] = given
-        for s in (s for c in piece for s in into[c] if flows[s].measured is None and flows[s].source in inside):
+        for s in (
+            s
+            for c in piece
+            for s in into[c]
+            if flows[s].measured is None and flows[s].source in inside
+        ):
             emitted[s] = processed[flows[s].source] * flows[s].gain
     return processed, emitted
 
@@ -99,7 +116,9 @@ def _loop(piece: Sequence[int], matrix: Floats) -> tuple[list[int], float]:
     graph.add_edges_from((source, target) for target, source in np.argwhere(matrix > 0).tolist())
 
     def returned(loop: Sequence[int]) -> float:
-        return math.prod(float(matrix[b, a]) for a, b in zip(loop, (*loop[1:], loop[0]), strict=True))
+        return math.prod(
+            float(matrix[b, a]) for a, b in zip(loop, (*loop[1:], loop[0]), strict=True)
+        )
 
     loops: Iterator[list[int]] = islice(nx.simple_cycles(graph), LOOPS_LOOKED_AT)
     loop = max(loops, key=returned)

@@ -1,16 +1,20 @@
 """From Storm's Flux YAML to a headrace/1 document.
 
-What is read: name, workers, priority, worker heap, spouts, bolts and streams with their groupings, includes, and properties.
+What is read: name, workers, priority, worker heap, spouts, bolts and streams with their groupings,
+includes, and properties.
 
-- A task of ours is one thread, which Storm calls an executor: `tasks` is the `parallelism`. `numTasks` is how many of Storm's
-  tasks those executors share in turn; it only counts where it is smaller, since an executor without a task is not started
-  (as with `topology.max.task.parallelism`).
-- `cpuLoad` and the memory loads are what one executor asks for. Where a component says nothing, its own `config` or the
-  topology's decides; where these say nothing either, nothing is filled in.
+- A task of ours is one thread, which Storm calls an executor: `tasks` is the `parallelism`.
+  `numTasks` is how many of Storm's tasks those executors share in turn; it only counts where it is
+  smaller, since an executor without a task is not started (as with
+  `topology.max.task.parallelism`).
+- `cpuLoad` and the memory loads are what one executor asks for. Where a component says nothing, its
+  own `config` or the topology's decides; where these say nothing either, nothing is filled in.
 - Flux starts a bolt when a stream reaches it: bolts that nothing reaches are left out.
-- Includes work as in Flux: one level deep; names, configuration and components that both files have are taken from the
-  included file only if it says `override: true`; streams are added, and of two equal ones the last decides.
-- A Flux file has no rates and no cluster, and Storm's own components (ackers, metrics) are not in it.
+- Includes work as in Flux: one level deep; names, configuration and components that both files have
+  are taken from the included file only if it says `override: true`; streams are added, and of two
+  equal ones the last decides.
+- A Flux file has no rates and no cluster, and Storm's own components (ackers, metrics) are not in
+it.
 """
 
 from __future__ import annotations
@@ -56,11 +60,19 @@ class Config(Part):
 
     workers: Annotated[Count | None, Given] = Field(default=None, alias="topology.workers")
     priority: Annotated[int | None, Given] = Field(default=None, alias="topology.priority")
-    worker_max_heap_mb: Annotated[Positive | None, Given] = Field(default=None, alias="topology.worker.max.heap.size.mb")
-    most_tasks: Annotated[Count | None, Given] = Field(default=None, alias="topology.max.task.parallelism")
+    worker_max_heap_mb: Annotated[Positive | None, Given] = Field(
+        default=None, alias="topology.worker.max.heap.size.mb"
+    )
+    most_tasks: Annotated[Count | None, Given] = Field(
+        default=None, alias="topology.max.task.parallelism"
+    )
     tasks: Annotated[Count | None, Given] = Field(default=None, alias="topology.tasks")
-    cpu: Annotated[NotNegative | None, Given] = Field(default=None, alias="topology.component.cpu.pcore.percent")
-    on_heap_mb: Annotated[NotNegative | None, Given] = Field(default=None, alias="topology.component.resources.onheap.memory.mb")
+    cpu: Annotated[NotNegative | None, Given] = Field(
+        default=None, alias="topology.component.cpu.pcore.percent"
+    )
+    on_heap_mb: Annotated[NotNegative | None, Given] = Field(
+        default=None, alias="topology.component.resources.onheap.memory.mb"
+    )
     off_heap_mb: Annotated[NotNegative | None, Given] = Field(
         default=None, alias="topology.component.resources.offheap.memory.mb"
     )
@@ -81,7 +93,9 @@ class Vertex(Part):
 class Grouped(Part):
     """How a stream is dealt out to tasks."""
 
-    type: Literal["SHUFFLE", "FIELDS", "ALL", "GLOBAL", "DIRECT", "LOCAL_OR_SHUFFLE", "NONE", "CUSTOM"]
+    type: Literal[
+        "SHUFFLE", "FIELDS", "ALL", "GLOBAL", "DIRECT", "LOCAL_OR_SHUFFLE", "NONE", "CUSTOM"
+    ]
     streamId: str | None = None
     args: tuple[str, ...] | None = None
 
@@ -147,7 +161,11 @@ def flux(path: str | Path, properties: Mapping[str, str] | None = None) -> dict[
     if not topology.spouts:
         raise InvalidInput(f"{path}: has no spouts; {NEEDED}")
     name = {} if topology.name is None else {"name": topology.name}
-    stated = {key: topology.config[key] for key in ("workers", "priority", "worker_max_heap_mb") if key in topology.config}
+    stated = {
+        key: topology.config[key]
+        for key in ("workers", "priority", "worker_max_heap_mb")
+        if key in topology.config
+    }
     return {"format": FORMAT, "topology": {**name, **stated, "components": _components(topology)}}
 
 
@@ -156,15 +174,22 @@ def read_properties(path: str | Path) -> dict[str, str]:
     text = read_text(path, "a properties file has lines such as name=value") or ""
     joined = re.sub(r"\\\n[ \t]*", "", text.replace("\r\n", "\n"))
     lines = [line.strip() for line in joined.split("\n")]
-    pairs = [re.split(r"\s*[=:\s]\s*", line, maxsplit=1) for line in lines if line and line[0] not in "#!"]
+    pairs = [
+        re.split(r"\s*[=:\s]\s*", line, maxsplit=1)
+        for line in lines
+        if line and line[0] not in "#!"
+    ]
     return {pair[0]: pair[1] if len(pair) > 1 else "" for pair in pairs}
 
 
 def _read(path: str | Path, properties: Mapping[str, str]) -> tuple[File, FluxFile]:
     text = read_text(path, NEEDED) or ""
     if len(text) > LARGEST:
-        raise InvalidInput(f"{path}: has {len(text):,} characters, more than anybody writes; {NEEDED}")
-    # Line by line, as Flux does, so that lines keep their numbers. What is not given stays: most of it is not looked at.
+        raise InvalidInput(
+            f"{path}: has {len(text):,} characters, more than anybody writes; {NEEDED}"
+        )
+    # Line by line, as Flux does, so that lines keep their numbers. What is not given stays: most of
+    # it is not looked at.
     filled = PROPERTY.sub(lambda match: _property(match[1], properties) or match[0], text)
     content = parse(str(path), filled)
     if not isinstance(content, dict):
@@ -197,7 +222,9 @@ def _included(path: Path, include: Include, place: Place) -> Path:
     found = next((file for file in wanted if file.is_file()), None)
     if found is None:
         kind = "the jar's resource" if include.resource else "the included file"
-        raise place.invalid(f"{kind} `{include.file}` is not there; looked for {', '.join(map(str, wanted))}")
+        raise place.invalid(
+            f"{kind} `{include.file}` is not there; looked for {', '.join(map(str, wanted))}"
+        )
     return found
 
 
@@ -207,7 +234,10 @@ def _add(topology: Gathered, file: File, parsed: FluxFile, *, override: bool) ->
         topology.name = parsed.name
     config = parsed.config.model_dump(exclude_none=True) if parsed.config else {}
     topology.config = {**topology.config, **config} if override else {**config, **topology.config}
-    for section, vertices, given in (("spouts", topology.spouts, parsed.spouts), ("bolts", topology.bolts, parsed.bolts)):
+    for section, vertices, given in (
+        ("spouts", topology.spouts, parsed.spouts),
+        ("bolts", topology.bolts, parsed.bolts),
+    ):
         here: set[str] = set()
         for i, vertex in enumerate(given or ()):
             place = Place(file, (section, i, "id"))
@@ -216,7 +246,9 @@ def _add(topology: Gathered, file: File, parsed: FluxFile, *, override: bool) ->
             here.add(vertex.id)
             if vertex.id not in vertices or override:
                 vertices[vertex.id] = (vertex, place)
-    topology.streams += [(edge, Place(file, ("streams", i))) for i, edge in enumerate(parsed.streams or ())]
+    topology.streams += [
+        (edge, Place(file, ("streams", i))) for i, edge in enumerate(parsed.streams or ())
+    ]
 
 
 def _components(topology: Gathered) -> dict[str, dict[str, Any]]:
@@ -225,7 +257,10 @@ def _components(topology: Gathered) -> dict[str, dict[str, Any]]:
         if name in topology.bolts:
             raise topology.bolts[name][1].invalid(f"`{name}` is a spout as well; ids must differ")
     inputs = _inputs(topology)
-    components = {name: {"spout": True, **_demand(vertex, topology.config)} for name, (vertex, _) in topology.spouts.items()}
+    components = {
+        name: {"spout": True, **_demand(vertex, topology.config)}
+        for name, (vertex, _) in topology.spouts.items()
+    }
     for name, (vertex, _) in topology.bolts.items():
         if name in inputs:
             components[name] = {**_demand(vertex, topology.config), "inputs": inputs[name]}
@@ -238,18 +273,33 @@ def _inputs(topology: Gathered) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, dict[str, dict[str, Any]]]] = {}
     for edge, place in topology.streams:
         if edge.target not in topology.bolts:
-            what = "a spout, which has no inputs" if edge.target in topology.spouts else "no bolt of this topology"
-            raise _at(place, "to").invalid(f"`{edge.target}` is {what}{nearest(edge.target, list(topology.bolts))}")
+            what = (
+                "a spout, which has no inputs"
+                if edge.target in topology.spouts
+                else "no bolt of this topology"
+            )
+            raise _at(place, "to").invalid(
+                f"`{edge.target}` is {what}{nearest(edge.target, list(topology.bolts))}"
+            )
         if edge.source not in topology.spouts and edge.source not in topology.bolts:
             near = nearest(edge.source, [*topology.spouts, *topology.bolts])
             raise _at(place, "from").invalid(f"there is no spout or bolt `{edge.source}`{near}")
         if edge.source in topology.bolts and edge.source not in reached:
-            raise _at(place, "from").invalid(f"no stream reaches the bolt `{edge.source}`, so Flux does not start it")
+            raise _at(place, "from").invalid(
+                f"no stream reaches the bolt `{edge.source}`, so Flux does not start it"
+            )
         if edge.grouping.type == "FIELDS" and not edge.grouping.args:
-            raise _at(place, "grouping").invalid("a FIELDS grouping needs `args`, the names of its fields")
+            raise _at(place, "grouping").invalid(
+                "a FIELDS grouping needs `args`, the names of its fields"
+            )
         stream = edge.grouping.streamId or "default"
-        found.setdefault(edge.target, {}).setdefault(edge.source, {})[stream] = _input(edge.grouping, stream)
-    return {bolt: {source: _short(list(streams.values())) for source, streams in by.items()} for bolt, by in found.items()}
+        found.setdefault(edge.target, {}).setdefault(edge.source, {})[stream] = _input(
+            edge.grouping, stream
+        )
+    return {
+        bolt: {source: _short(list(streams.values())) for source, streams in by.items()}
+        for bolt, by in found.items()
+    }
 
 
 def _at(place: Place, key: str) -> Place:
@@ -281,7 +331,9 @@ def _demand(vertex: Vertex, config: Mapping[str, Any]) -> dict[str, Any]:
     }
     said |= {key: value for key, value in own.items() if value >= 0}
     limits = [said[key] for key in ("tasks", "most_tasks") if key in said]
-    demand: dict[str, Any] = {"tasks": max(1, min(vertex.parallelism, *limits)) if limits else vertex.parallelism}
+    demand: dict[str, Any] = {
+        "tasks": max(1, min(vertex.parallelism, *limits)) if limits else vertex.parallelism
+    }
     if "cpu" in said:
         demand["cpu"] = said["cpu"]
     if "on_heap_mb" in said or "off_heap_mb" in said:

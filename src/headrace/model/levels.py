@@ -8,7 +8,9 @@ from typing import TypeVar
 Name = TypeVar("Name", bound=Hashable)
 
 
-def levels(targets: Mapping[Name, Collection[Name]], spouts: Collection[Name]) -> tuple[dict[Name, int], set[tuple[Name, Name]]]:
+def levels(
+    targets: Mapping[Name, Collection[Name]], spouts: Collection[Name]
+) -> tuple[dict[Name, int], set[tuple[Name, Name]]]:
     """The length of the longest way from a spout (a bolt is 1 at least) without the edges that lead back, and those edges."""
     back = _back_edges(targets, spouts)
     level = {name: 0 if name in spouts else 1 for name in targets}
@@ -19,7 +21,9 @@ def levels(targets: Mapping[Name, Collection[Name]], spouts: Collection[Name]) -
     return level, back
 
 
-def _back_edges(targets: Mapping[Name, Collection[Name]], spouts: Collection[Name]) -> set[tuple[Name, Name]]:
+def _back_edges(
+    targets: Mapping[Name, Collection[Name]], spouts: Collection[Name]
+) -> set[tuple[Name, Name]]:
     """Edges to a component that is still being visited, depth first from the spouts in their order."""
     state: dict[Name, str] = {}
     back: set[tuple[Name, Name]] = set()

@@ -15,7 +15,9 @@ from headrace.model.problem import UNPLACED, Assignment, Problem
 COMPACT_ABOVE = 10_000  # tasks
 
 
-def assignment_section(problem: Problem, assignment: Assignment, *, compact: bool = False) -> dict[str, Any]:
+def assignment_section(
+    problem: Problem, assignment: Assignment, *, compact: bool = False
+) -> dict[str, Any]:
     """The plan's `assignment`, or above 10,000 tasks (or when asked) its compact `placement`."""
     if compact or problem.task_count > COMPACT_ABOVE:
         return {"placement": _runs(problem, assignment)}
@@ -23,7 +25,10 @@ def assignment_section(problem: Problem, assignment: Assignment, *, compact: boo
     named = [problem.task_name(int(t)) for t in placed]
     nodes, workers = assignment.node[placed].tolist(), assignment.worker[placed].tolist()
     return {
-        "assignment": {task: {"node": problem.nodes[n], "worker": w} for task, n, w in zip(named, nodes, workers, strict=True)}
+        "assignment": {
+            task: {"node": problem.nodes[n], "worker": w}
+            for task, n, w in zip(named, nodes, workers, strict=True)
+        }
     }
 
 
@@ -39,14 +44,20 @@ def _runs(problem: Problem, assignment: Assignment) -> dict[str, list[list[Any]]
     offset = problem.first[c[start]]
     placement: dict[str, list[list[Any]]] = {}
     columns = (c[start], n[start], w[start], start - offset + 1, end - offset)
-    for component, node, worker, first, last in zip(*(column.tolist() for column in columns), strict=True):
-        placement.setdefault(problem.components[component], []).append([problem.nodes[node], worker, first, last])
+    for component, node, worker, first, last in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        placement.setdefault(problem.components[component], []).append(
+            [problem.nodes[node], worker, first, last]
+        )
     return placement
 
 
 def made_from(document: Document) -> dict[str, Any]:
     """The sections a plan was made from, so that its file stands alone."""
-    return document.model_dump(mode="json", by_alias=True, exclude_unset=True, include=set(SECTIONS))
+    return document.model_dump(
+        mode="json", by_alias=True, exclude_unset=True, include=set(SECTIONS)
+    )
 
 
 def assignment_of(problem: Problem, plan: PlanSection) -> Assignment:
@@ -60,10 +71,14 @@ def assignment_of(problem: Problem, plan: PlanSection) -> Assignment:
             tasks = problem.tasks_of(_known(components, name, "component", problem))
             for where, slot, first, last in runs:
                 if not 1 <= first <= last <= tasks.stop - tasks.start:
-                    raise _other(f"it places {name}.{first} to {name}.{last}; `{name}` has tasks 1 to {tasks.stop - tasks.start}")
+                    raise _other(
+                        f"it places {name}.{first} to {name}.{last}; `{name}` has tasks 1 to {tasks.stop - tasks.start}"
+                    )
                 span = slice(tasks.start + first - 1, tasks.start + last)
                 if (node[span] != UNPLACED).any():
-                    raise InvalidInput(f"the plan places tasks between {name}.{first} and {name}.{last} twice")
+                    raise InvalidInput(
+                        f"the plan places tasks between {name}.{first} and {name}.{last} twice"
+                    )
                 node[span], worker[span] = _known(nodes, where, "node", problem), slot
     for name, place in (plan.assignment or {}).items():
         task = _task(problem, components, name)
@@ -89,7 +104,13 @@ def _task(problem: Problem, components: dict[str, int], name: str) -> int:
 def _known(index: dict[str, int], name: str, kind: str, problem: Problem) -> int:
     if name in index:
         return index[name]
-    place = "cluster" if kind == "node" else "topology" if len(problem.topologies) == 1 else "topologies"
+    place = (
+        "cluster"
+        if kind == "node"
+        else "topology"
+        if len(problem.topologies) == 1
+        else "topologies"
+    )
     raise _other(f"it names the {kind} `{name}`, which the {place} does not have")
 
 
@@ -112,4 +133,7 @@ def _other(what: str) -> InvalidInput:
 
 def counts_section(problem: Problem, components: Sequence[int] | None = None) -> dict[str, int]:
     """The plan's `tasks`: how many of each component."""
-    return {problem.components[c]: int(problem.tasks[c]) for c in (components or range(len(problem.tasks)))}
+    return {
+        problem.components[c]: int(problem.tasks[c])
+        for c in (components or range(len(problem.tasks)))
+    }

@@ -1,7 +1,8 @@
 """The problem every algorithm gets: frozen arrays, names only at its edge.
 
-Letters used for shapes, here and everywhere: G topologies, C components, T tasks, S streams, P measured task pairs,
-N nodes, Y machine types, K resources. Tasks of a component are consecutive; component c owns `first[c] .. first[c + 1] - 1`.
+Letters used for shapes, here and everywhere: G topologies, C components, T tasks, S streams, P
+measured task pairs, N nodes, Y machine types, K resources. Tasks of a component are consecutive;
+component c owns `first[c] .. first[c + 1] - 1`.
 """
 
 from __future__ import annotations
@@ -29,9 +30,13 @@ class Stream:
     target: int
     name: str
     grouping: str
-    tuples_per_s: float  # emitted by the whole source component, before copying to several target tasks
+    tuples_per_s: (
+        float  # emitted by the whole source component, before copying to several target tasks
+    )
     bytes: float  # per tuple; nan where unknown
-    shares: Floats | None = None  # [tasks of target] measured share of each target task; None: what the grouping says
+    shares: Floats | None = (
+        None  # [tasks of target] measured share of each target task; None: what the grouping says
+    )
     fields: tuple[str, ...] = ()
 
     def received(self, tasks: int) -> Floats:
@@ -69,7 +74,9 @@ class Assignment:
 
     node: Ints  # [T]
     worker: Ints  # [T]
-    refused: Mapping[str, HeadraceError] = field(default_factory=dict[str, HeadraceError])  # topology -> why
+    refused: Mapping[str, HeadraceError] = field(
+        default_factory=dict[str, HeadraceError]
+    )  # topology -> why
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +104,15 @@ class Problem:
     spout: Bools  # [C]
     rate: Floats  # [C] tuples/s the component processes; of a spout, emits
     demand: Floats  # [C, K] of one task, whatever the machine; CPU here grows with the rate
-    cpu_rate: Floats  # [C, Y] profiled points of the whole component at its rate, shared out by `share`
+    cpu_rate: (
+        Floats  # [C, Y] profiled points of the whole component at its rate, shared out by `share`
+    )
     cpu_fixed: Floats  # [C, Y] profiled points of one task at no load
     profiled: Bools  # [C] whether CPU comes from a profile
     state_mb: Floats  # [C] of one task
-    allowed: Bools | None  # [C, N] nodes its tasks may use; None: every component may use every node
+    allowed: (
+        Bools | None
+    )  # [C, N] nodes its tasks may use; None: every component may use every node
     apart: Bools  # [C] no two of its tasks on one node
     task_share: Floats | None  # [T] part of its component's tuples a task handles; None: all even
     bare: bool  # tasks are called by their component's name alone
@@ -124,12 +135,19 @@ class Problem:
     flops_per_cycle: Floats  # [N]
     price: Floats  # [Y] nan where there is no catalog
 
-    options: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, Mapping[str, object]])
+    options: Mapping[str, Mapping[str, object]] = field(
+        default_factory=dict[str, Mapping[str, object]]
+    )
     notes: tuple[str, ...] = ()  # overrides by measured sections, and what was assumed
     current: Assignment | None = None
 
     def __post_init__(self) -> None:
-        pairs = (self.pairs.source, self.pairs.target, self.pairs.tuples_per_s, self.pairs.bytes_per_s)
+        pairs = (
+            self.pairs.source,
+            self.pairs.target,
+            self.pairs.tuples_per_s,
+            self.pairs.bytes_per_s,
+        )
         for value in (*vars(self).values(), *pairs, *(stream.shares for stream in self.streams)):
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -142,13 +160,19 @@ class Problem:
     @cached_property
     def stage(self) -> Ints:
         """Stage of each component in a micro-batch engine, [C]: components of a topology that are equally far from its spouts are one."""
-        measured = np.stack([self.component_of[self.pairs.source], self.component_of[self.pairs.target]])
-        edges = {(s.source, s.target) for s in self.streams} | set(map(tuple, np.unique(measured, axis=1).T.tolist()))
+        measured = np.stack(
+            [self.component_of[self.pairs.source], self.component_of[self.pairs.target]]
+        )
+        edges = {(s.source, s.target) for s in self.streams} | set(
+            map(tuple, np.unique(measured, axis=1).T.tolist())
+        )
         targets: dict[int, list[int]] = {c: [] for c in range(len(self.tasks))}
         for source, target in sorted(edges):
             targets[source].append(target)
         level, _ = levels(targets, set(np.flatnonzero(self.spout).tolist()))
-        rows = np.stack([self.topology, np.array([level[c] for c in range(len(self.tasks))], dtype=np.int64)])
+        rows = np.stack(
+            [self.topology, np.array([level[c] for c in range(len(self.tasks))], dtype=np.int64)]
+        )
         return np.unique(rows, axis=1, return_inverse=True)[1].reshape(-1)
 
     @property
@@ -164,7 +188,9 @@ class Problem:
     @cached_property
     def share(self) -> Floats:
         """Part of its component's tuples each task handles, [T]."""
-        return np.repeat(1.0 / self.tasks, self.tasks) if self.task_share is None else self.task_share
+        return (
+            np.repeat(1.0 / self.tasks, self.tasks) if self.task_share is None else self.task_share
+        )
 
     @cached_property
     def free(self) -> Floats:
@@ -184,7 +210,9 @@ class Problem:
         """What files and reports call a task."""
         component = int(np.searchsorted(self.first, task, side="right")) - 1
         return (
-            self.components[component] if self.bare else f"{self.components[component]}.{task - int(self.first[component]) + 1}"
+            self.components[component]
+            if self.bare
+            else f"{self.components[component]}.{task - int(self.first[component]) + 1}"
         )
 
     def task_cpu(self, machine_type: int) -> Floats:
@@ -205,7 +233,8 @@ class Problem:
         weight = np.bincount(self.node_type, minlength=len(self.types)) / len(self.nodes)
         demand = self.demand[self.component_of]
         demand[:, CPU] = sum(
-            (self.task_cpu(y) * weight[y] for y in range(len(self.types)) if weight[y]), np.zeros(self.task_count)
+            (self.task_cpu(y) * weight[y] for y in range(len(self.types)) if weight[y]),
+            np.zeros(self.task_count),
         )
         return demand
 
@@ -219,19 +248,31 @@ class Problem:
     @cached_property
     def pair_count(self) -> int:
         """How many task pairs `task_pairs` would list."""
-        return len(self.pairs) + sum(int(self.tasks[s.source] * self.tasks[s.target]) for s in self.streams)
+        return len(self.pairs) + sum(
+            int(self.tasks[s.source] * self.tasks[s.target]) for s in self.streams
+        )
 
     def task_pairs(self) -> Pairs:
         """All traffic between single tasks, measured and derived, directed; refused above 20,000,000 pairs.
 
-        Local-or-shuffle counts as shuffle here: where tasks stand is not known yet. In the order of the streams, then of the measured pairs.
+        Local-or-shuffle counts as shuffle here: where tasks stand is not known yet. In the order of
+        the streams, then of the measured pairs.
         """
         if self.pair_count > MOST_PAIRS:
             message = f"needs {self.pair_count:,} task pairs; the most it takes is {MOST_PAIRS:,}"
             raise Unsupported(
-                message, resource="task pairs", needed=self.pair_count, available=MOST_PAIRS, fix="use headrace or storm-even"
+                message,
+                resource="task pairs",
+                needed=self.pair_count,
+                available=MOST_PAIRS,
+                fix="use headrace or storm-even",
             )
-        source, target, rate, data = [self.pairs.source], [self.pairs.target], [self.pairs.tuples_per_s], [self.pairs.bytes_per_s]
+        source, target, rate, data = (
+            [self.pairs.source],
+            [self.pairs.target],
+            [self.pairs.tuples_per_s],
+            [self.pairs.bytes_per_s],
+        )
         for stream in reversed(self.streams):
             i = np.arange(self.first[stream.source], self.first[stream.source + 1])
             j = np.arange(self.first[stream.target], self.first[stream.target + 1])
@@ -240,7 +281,12 @@ class Problem:
             target.insert(0, np.tile(j, len(i)))
             rate.insert(0, tuples)
             data.insert(0, tuples * stream.bytes)
-        return Pairs(np.concatenate(source), np.concatenate(target), np.concatenate(rate), np.concatenate(data))
+        return Pairs(
+            np.concatenate(source),
+            np.concatenate(target),
+            np.concatenate(rate),
+            np.concatenate(data),
+        )
 
     def scaled(self, factor: float) -> Problem:
         """The same problem with all rates, and the CPU that grows with them, multiplied."""
@@ -252,8 +298,13 @@ class Problem:
             rate=self.rate * factor,
             demand=demand,
             cpu_rate=self.cpu_rate * factor,
-            streams=tuple(replace(stream, tuples_per_s=stream.tuples_per_s * factor) for stream in self.streams),
-            pairs=Pairs(pairs.source, pairs.target, pairs.tuples_per_s * factor, pairs.bytes_per_s * factor),
+            streams=tuple(
+                replace(stream, tuples_per_s=stream.tuples_per_s * factor)
+                for stream in self.streams
+            ),
+            pairs=Pairs(
+                pairs.source, pairs.target, pairs.tuples_per_s * factor, pairs.bytes_per_s * factor
+            ),
         )
 
     def only(self, topology: int, taken: Floats, slot_taken: Bools) -> Problem:
@@ -271,7 +322,9 @@ class Problem:
             self.pairs.bytes_per_s[kept],
         )
         streams = tuple(
-            replace(s, source=int(new[s.source]), target=int(new[s.target])) for s in self.streams if new[s.source] >= 0
+            replace(s, source=int(new[s.source]), target=int(new[s.target]))
+            for s in self.streams
+            if new[s.source] >= 0
         )
         current = self.current and Assignment(self.current.node[mask], self.current.worker[mask])
         return replace(

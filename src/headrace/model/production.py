@@ -1,8 +1,9 @@
 """From a production cluster's JSON (structure and resource requests, no rates) to a headrace/1 document.
 
-The layout: `nodes` is a list of machines, `topologies` a list with `components`, whose `inputs` name a component, a stream and
-a grouping. Nothing in it says how much flows, so every stream is taken to carry 1 tuple/s for each task of its source, as if
-measured: what one component receives does not change what it sends on.
+The layout: `nodes` is a list of machines, `topologies` a list with `components`, whose `inputs`
+name a component, a stream and a grouping. Nothing in it says how much flows, so every stream is
+taken to carry 1 tuple/s for each task of its source, as if measured: what one component receives
+does not change what it sends on.
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ def _distinct(file: File, layout: Layout) -> None:
         for c, part in enumerate(topology.components):
             here = ("topologies", t, "components", c, "inputs")
             if part.kind == "spout" and part.inputs:
-                raise InvalidInput(f"{file.at(here)}: the spout `{part.id}` has inputs; only bolts have")
+                raise InvalidInput(
+                    f"{file.at(here)}: the spout `{part.id}` has inputs; only bolts have"
+                )
             seen: set[tuple[str, str]] = set()
             for i, given in enumerate(part.inputs):
                 if given.source not in names:
@@ -107,7 +110,9 @@ def _distinct(file: File, layout: Layout) -> None:
                     message = f"{given.grouping!r} is not one of {', '.join(GROUPINGS)}{nearest(given.grouping, list(GROUPINGS))}"
                     raise InvalidInput(f"{file.at((*here, i, 'grouping'))}: {message}")
                 if (given.source, given.stream) in seen:
-                    raise InvalidInput(f"{file.at((*here, i))}: the stream `{given.stream}` of `{given.source}` is given twice")
+                    raise InvalidInput(
+                        f"{file.at((*here, i))}: the stream `{given.stream}` of `{given.source}` is given twice"
+                    )
                 seen.add((given.source, given.stream))
 
 
@@ -129,7 +134,9 @@ def _component(part: Part) -> dict[str, Any]:
         return {"spout": True, "rate": part.tasks, **component}
     inputs: dict[str, list[dict[str, str]]] = {}
     for given in part.inputs:
-        inputs.setdefault(given.source, []).append({"stream": given.stream, "grouping": GROUPINGS[given.grouping]})
+        inputs.setdefault(given.source, []).append(
+            {"stream": given.stream, "grouping": GROUPINGS[given.grouping]}
+        )
     return {**component, "inputs": inputs} if inputs else component
 
 

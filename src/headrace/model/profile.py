@@ -12,16 +12,25 @@ from headrace.model.read import Inputs, nearest
 
 
 def profile_of(
-    inputs: Inputs, components: Sequence[Named], types: Sequence[str], rate: Floats, notes: list[str]
+    inputs: Inputs,
+    components: Sequence[Named],
+    types: Sequence[str],
+    rate: Floats,
+    notes: list[str],
 ) -> tuple[Bools, Floats, Floats]:
     """Which components are profiled, and their points per type: by rate (whole component) and fixed (one task)."""
     profile = inputs.document.profile or {}
     names = {c.name: c for c in components}
     for name in profile:
         if name not in names:
-            raise inputs.invalid(("profile", name), f"there is no component `{name}`{nearest(name, list(names))}")
+            raise inputs.invalid(
+                ("profile", name), f"there is no component `{name}`{nearest(name, list(names))}"
+            )
     profiled = np.zeros(len(components), dtype=bool)
-    by_rate, fixed = np.zeros((len(components), len(types))), np.zeros((len(components), len(types)))
+    by_rate, fixed = (
+        np.zeros((len(components), len(types))),
+        np.zeros((len(components), len(types))),
+    )
     for i, c in enumerate(components):
         costs = profile.get(c.name, {})
         if not any(cost.cpu_ms is not None or cost.cpu_fixed for cost in costs.values()):
@@ -34,12 +43,16 @@ def profile_of(
             if cost is None:
                 had = ", ".join(f"`{t}`" for t in costs)
                 lacks = (
-                    f"not machine type `{machine}`, which the cluster has" if machine else "the cluster has nodes without `type`"
+                    f"not machine type `{machine}`, which the cluster has"
+                    if machine
+                    else "the cluster has nodes without `type`"
                 )
                 raise inputs.invalid(
                     ("profile", c.name),
                     f'has {had} but {lacks}; add it, or "*" for any type',
                 )
-            by_rate[i, y] = rate[i] * (cost.cpu_ms or 0.0) / 10  # eq. 5 of Nasiri et al.: points = rate * ms / 10 + fixed
+            by_rate[i, y] = (
+                rate[i] * (cost.cpu_ms or 0.0) / 10
+            )  # eq. 5 of Nasiri et al.: points = rate * ms / 10 + fixed
             fixed[i, y] = cost.cpu_fixed
     return profiled, by_rate, fixed

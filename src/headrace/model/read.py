@@ -27,7 +27,9 @@ JSON = re.compile(r"\s*\{")
 DEEPEST = 1000  # levels; the format has a dozen
 DEEP_BLOCK = re.compile(rf"^[ ?-]{{{DEEPEST}}}", re.MULTILINE)
 NO_BRACKET = bytes(letter for letter in range(256) if letter not in b"[{]}")
-LINES_UP_TO = 4_000_000  # characters: finding a line means parsing again, which takes seconds per ten million
+LINES_UP_TO = (
+    4_000_000  # characters: finding a line means parsing again, which takes seconds per ten million
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +108,21 @@ def read(names: Sequence[str | Path]) -> Inputs:
             if section == "format":
                 continue
             if section in origin:
-                raise InvalidInput(f"{file.at([section])}: this section also stands in {origin[section].name}; give it once")
+                raise InvalidInput(
+                    f"{file.at([section])}: this section also stands in {origin[section].name}; give it once"
+                )
             merged[section], origin[section] = value, file
     if "plan" in origin and not any(section in origin for section in SECTIONS):
         made_from, source = merged.get("made_from"), origin["plan"]
-        for section, value in cast("dict[str, Any]", made_from).items() if isinstance(made_from, dict) else ():
+        for section, value in (
+            cast("dict[str, Any]", made_from).items() if isinstance(made_from, dict) else ()
+        ):
             merged[section], origin[section] = value, source
     for one, other in (("topology", "topologies"), ("topologies", "tasks")):
         if one in origin and other in origin:
-            raise InvalidInput(f"{origin[other].at([other])}: give either `{one}` or `{other}`, not both")
+            raise InvalidInput(
+                f"{origin[other].at([other])}: give either `{one}` or `{other}`, not both"
+            )
     return validated(merged, origin)
 
 
@@ -133,7 +141,9 @@ def conforming(model: type[Model], content: Mapping[str, Any], origin: Mapping[s
 
 def conforming_file(model: type[Model], file: File) -> Model:
     """A file of another format as a model of that format."""
-    return conforming(model, file.content, dict.fromkeys((*model.model_fields, *file.content), file))
+    return conforming(
+        model, file.content, dict.fromkeys((*model.model_fields, *file.content), file)
+    )
 
 
 def read_file(name: str | Path) -> File:
@@ -144,10 +154,16 @@ def read_file(name: str | Path) -> File:
         raise InvalidInput(f"{shown}: has no `format`; this version reads `format: {FORMAT}`")
     content = parse(shown, text)
     if not isinstance(content, dict):
-        raise InvalidInput(f"{shown}: holds {_kind(content)}; a headrace/1 file is a mapping that starts with `format: {FORMAT}`")
+        raise InvalidInput(
+            f"{shown}: holds {_kind(content)}; a headrace/1 file is a mapping that starts with `format: {FORMAT}`"
+        )
     mapping = cast("dict[str, Any]", content)
     if mapping.get("format") != FORMAT:
-        had = f"has `format: {str(mapping['format'])[:80]}`" if "format" in mapping else "has no `format`"
+        had = (
+            f"has `format: {str(mapping['format'])[:80]}`"
+            if "format" in mapping
+            else "has no `format`"
+        )
         raise InvalidInput(f"{shown}: {had}; this version reads `format: {FORMAT}`")
     return File(shown, text, mapping)
 
@@ -229,7 +245,9 @@ class _Loader(yaml.CSafeLoader):
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
-        self.flat: set[int] = set()  # mappings whose keys were checked, before merging mixed others into them
+        self.flat: set[int] = (
+            set()
+        )  # mappings whose keys were checked, before merging mixed others into them
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         if id(node) in self.flat:
@@ -238,16 +256,20 @@ class _Loader(yaml.CSafeLoader):
         seen: set[str] = set()
         for key, _ in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
             if not isinstance(key, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(problem="a key must be a plain name", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem="a key must be a plain name", problem_mark=key.start_mark
+                )
             if _name(key) in seen:
                 raise yaml.MarkedYAMLError(
-                    problem=f"the key `{_name(key)}` stands twice in one mapping", problem_mark=key.start_mark
+                    problem=f"the key `{_name(key)}` stands twice in one mapping",
+                    problem_mark=key.start_mark,
                 )
             seen.add(_name(key))
         super().flatten_mapping(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        # YAML reads on, off, yes, no and numbers as values; as names of things they are meant as written.
+        # YAML reads on, off, yes, no and numbers as values; as names of things they are meant as
+        # written.
         self.flatten_mapping(node)
         entries = cast("list[tuple[yaml.ScalarNode, yaml.Node]]", node.value)
         return {_name(key): self.construct_object(value, deep=deep) for key, value in entries}
@@ -282,10 +304,19 @@ def _kind(value: object) -> str:
     return names.get(type(value), f"a {type(value).__name__}")
 
 
-ROW_SHAPE = ("missing", "too_long", "tuple_type")  # what validation says of a row of `traffic` that is not one
+ROW_SHAPE = (
+    "missing",
+    "too_long",
+    "tuple_type",
+)  # what validation says of a row of `traffic` that is not one
 
 
-def _explain(error: ValidationError, content: Mapping[str, Any], origin: Mapping[str, File], model: type[BaseModel]) -> list[str]:
+def _explain(
+    error: ValidationError,
+    content: Mapping[str, Any],
+    origin: Mapping[str, File],
+    model: type[BaseModel],
+) -> list[str]:
     """One line per mistake, at most ten, each place once."""
     found: dict[tuple[Key, ...], str] = {}
     for detail in error.errors(include_url=False):
@@ -338,14 +369,24 @@ def _message(detail: Any, path: Sequence[Key], model: type[BaseModel]) -> str:
     if kind == "literal_error":
         choices = re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
         return f"{_quoted(got)} is not one of {', '.join(choices)}{nearest(str(got)[:80], choices)}"
-    limits = {"greater_than_equal": ("at least", "ge"), "greater_than": ("more than", "gt"), "less_than_equal": ("at most", "le")}
+    limits = {
+        "greater_than_equal": ("at least", "ge"),
+        "greater_than": ("more than", "gt"),
+        "less_than_equal": ("at most", "le"),
+    }
     if kind in limits:
         word, key = limits[kind]
         limit = detail["ctx"][key]
         return f"is {_quoted(got)}; it must be {word} {f'{limit:,}' if isinstance(limit, int) else f'{limit:g}'}"
     if kind == "finite_number":
         return f"is {got}; a finite number is needed"
-    shown = str(got).lower() if isinstance(got, bool) else _quoted(got) if isinstance(got, str | int | float) else _kind(got)
+    shown = (
+        str(got).lower()
+        if isinstance(got, bool)
+        else _quoted(got)
+        if isinstance(got, str | int | float)
+        else _kind(got)
+    )
     needs = {
         "int": "a whole number",
         "float": "a number",
@@ -366,15 +407,26 @@ def known_keys(path: Sequence[Key], model: type[BaseModel] = Document) -> list[s
     for key in path:
         for part in _alternatives(here):
             if isinstance(part, type) and issubclass(part, BaseModel):
-                here = next((info.annotation for name, info in part.model_fields.items() if str(key) in (name, info.alias)), None)
+                here = next(
+                    (
+                        info.annotation
+                        for name, info in part.model_fields.items()
+                        if str(key) in (name, info.alias)
+                    ),
+                    None,
+                )
                 break
             if get_origin(part) in (dict, tuple):
                 here = get_args(part)[1 if get_origin(part) is dict else 0]
                 break
     # Where a list stands, one of its entries may stand alone.
-    found = [get_args(part)[0] if get_origin(part) is tuple else part for part in _alternatives(here)]
+    found = [
+        get_args(part)[0] if get_origin(part) is tuple else part for part in _alternatives(here)
+    ]
     sections = [part for part in found if isinstance(part, type) and issubclass(part, BaseModel)]
-    return [info.alias or name for section in sections for name, info in section.model_fields.items()]
+    return [
+        info.alias or name for section in sections for name, info in section.model_fields.items()
+    ]
 
 
 def _alternatives(annotation: Any) -> list[Any]:

@@ -1,7 +1,7 @@
 """A workload made ready for sizing: every component has a cost per tuple, or the file is refused.
 
-A component that states `cpu` per task does so for the counts of its file. Under other counts its tasks handle other shares, so the cost is
-turned into milliseconds per tuple first.
+A component that states `cpu` per task does so for the counts of its file. Under other counts its
+tasks handle other shares, so the cost is turned into milliseconds per tuple first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class Load:
     problem: Problem
     workload: Workload
     most: Ints  # [C] most tasks of a component
-    spout_rate: float  # tuples/s of all spouts at the file's rates: rates are planned as factors of these
+    spout_rate: (
+        float  # tuples/s of all spouts at the file's rates: rates are planned as factors of these
+    )
 
     @cached_property
     def by_rate(self) -> Floats:
@@ -72,7 +74,9 @@ class Load:
             return self
         document = self.workload.inputs.document
         rented = document.cluster is None and document.inventory is None
-        problem = self.workload.problem(tasks, dict.fromkeys(self.problem.types, 1) if rented else None)
+        problem = self.workload.problem(
+            tasks, dict.fromkeys(self.problem.types, 1) if rented else None
+        )
         grown = replace(self.problem, rate=problem.rate, cpu_rate=problem.cpu_rate)
         return Load(grown, self.workload, self.most, self.spout_rate)
 
@@ -112,7 +116,9 @@ def load_of(workload: Workload, *, catalog: bool) -> Load:
     if not spout_rate > 0:
         raise InvalidInput("no spout emits anything: give at least one spout a `rate` above 0")
     if not (problem.cpu_rate.any() or problem.demand[:, CPU].any()):
-        raise InvalidInput("no component costs CPU per tuple, so nothing limits the rate: give a `profile`")
+        raise InvalidInput(
+            "no component costs CPU per tuple, so nothing limits the rate: give a `profile`"
+        )
     costs_nothing = ~(problem.demand[:, [CPU]] + problem.cpu_rate).any(axis=1)
     most = np.where(costs_nothing, 1, [_most(c) for c in workload.components])
     return Load(problem, workload, most.astype(np.int64), spout_rate)
@@ -130,21 +136,35 @@ def sizable(workload: Workload, *, catalog: bool) -> Workload:
     """The workload with a cost per tuple for every component; where machines are rented, with the types every component is profiled on."""
     document = workload.inputs.document
     if document.tasks is not None:
-        raise Unsupported("a bare task graph has no components whose tasks could be counted", fix="describe it as a topology")
+        raise Unsupported(
+            "a bare task graph has no components whose tasks could be counted",
+            fix="describe it as a topology",
+        )
     profile = {name: dict(costs) for name, costs in (document.profile or {}).items()}
     known: dict[str, Component] = {}
     for c, per_tuple_ms in zip(workload.components, _per_tuple_ms(workload), strict=True):
-        if any(cost.cpu_ms is not None or cost.cpu_fixed for cost in profile.get(c.name, {}).values()):
+        if any(
+            cost.cpu_ms is not None or cost.cpu_fixed for cost in profile.get(c.name, {}).values()
+        ):
             continue
         if c.spec.cpu is None and not c.spec.spout:
             only = (
-                "has only thread points, which are for lsa and mba" if profile.get(c.name) else "has neither a profile nor `cpu`"
+                "has only thread points, which are for lsa and mba"
+                if profile.get(c.name)
+                else "has neither a profile nor `cpu`"
             )
-            raise workload.inputs.invalid(c.path, f"`{c.name}` {only}, so what a tuple costs is not known; add it to `profile`")
+            raise workload.inputs.invalid(
+                c.path,
+                f"`{c.name}` {only}, so what a tuple costs is not known; add it to `profile`",
+            )
         if per_tuple_ms is not None:
             profile[c.name] = {"*": Cost(cpu_ms=per_tuple_ms)}
             known[c.name] = c.spec.model_copy(update={"cpu": None})
-    update: dict[str, Any] = {"profile": profile or None, **with_components(document, known), "plan": None}
+    update: dict[str, Any] = {
+        "profile": profile or None,
+        **with_components(document, known),
+        "plan": None,
+    }
     if catalog:
         update |= {"catalog": _usable(workload, profile), "cluster": None, "inventory": None}
     return Workload(replace(workload.inputs, document=document.model_copy(update=update)))
@@ -155,7 +175,8 @@ def _per_tuple_ms(workload: Workload) -> list[float | None]:
     topologies, components = components_of(workload.inputs, {})
     rate = Flowing.of(workload.inputs, topologies, components, []).rate
     return [
-        float(c.spec.cpu * c.spec.tasks * 10 / r) if c.spec.cpu and r > 0 else None for c, r in zip(components, rate, strict=True)
+        float(c.spec.cpu * c.spec.tasks * 10 / r) if c.spec.cpu and r > 0 else None
+        for c, r in zip(components, rate, strict=True)
     ]
 
 
@@ -165,7 +186,9 @@ def left_out(workload: Workload) -> tuple[str, ...]:
     return tuple(
         f"catalog: {kind} left out, since `{name}` has no profile for it"
         for kind in workload.catalog
-        for name in [name for name, costs in profile.items() if "*" not in costs and kind not in costs][:1]
+        for name in [
+            name for name, costs in profile.items() if "*" not in costs and kind not in costs
+        ][:1]
     )
 
 
@@ -174,21 +197,31 @@ def _usable(workload: Workload, profile: dict[str, dict[str, Cost]]) -> dict[str
     catalog = workload.catalog
     inputs = workload.inputs
     if not catalog:
-        raise InvalidInput("no catalog: give a file with `catalog`, the machine types that can be rented")
+        raise InvalidInput(
+            "no catalog: give a file with `catalog`, the machine types that can be rented"
+        )
     for kind, machine in catalog.items():
         if not machine.price > 0:
-            raise inputs.invalid(("catalog", kind, "price"), f"the price is {machine.price:g}; it must be above 0")
+            raise inputs.invalid(
+                ("catalog", kind, "price"), f"the price is {machine.price:g}; it must be above 0"
+            )
     for c in workload.components:
         if c.spec.nodes is not None:
             raise Unsupported(
-                f"`{c.name}` is pinned to nodes, but the machines are still to be chosen", fix="take `nodes` away, or use `size`"
+                f"`{c.name}` is pinned to nodes, but the machines are still to be chosen",
+                fix="take `nodes` away, or use `size`",
             )
         costs = profile.get(c.name)
         if costs and "*" not in costs and not any(kind in costs for kind in catalog):
             had = ", ".join(f"`{kind}`" for kind in costs)
-            raise inputs.invalid(("profile", c.name), f"has {had}, but no machine type of the catalog ({', '.join(catalog)})")
+            raise inputs.invalid(
+                ("profile", c.name),
+                f"has {had}, but no machine type of the catalog ({', '.join(catalog)})",
+            )
     usable = {
-        kind: machine for kind, machine in catalog.items() if all("*" in costs or kind in costs for costs in profile.values())
+        kind: machine
+        for kind, machine in catalog.items()
+        if all("*" in costs or kind in costs for costs in profile.values())
     }
     if not usable:
         raise InvalidInput(

@@ -20,11 +20,15 @@ class Sized:
     tasks: Mapping[str, int]
     problem: Problem  # with these counts
     assignment: Assignment | None  # None: the algorithm counts tasks but does not place them
-    rate: float  # what the placed tasks sustain; without an assignment, what the counts were made for
+    rate: (
+        float  # what the placed tasks sustain; without an assignment, what the counts were made for
+    )
     bound: float | None = None  # no counts and no placement on this cluster sustain more
     bound_kind: str = ""
     notes: tuple[str, ...] = ()
-    workload: Workload = field(kw_only=True)  # as it was planned: every component with a cost per tuple
+    workload: Workload = field(
+        kw_only=True
+    )  # as it was planned: every component with a cost per tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +52,14 @@ class Provisioned:
     bound: float | None = None
     bound_of: str = ""  # rate: nothing within the budget is faster; cost: nothing that carries the rate is cheaper
     bound_kind: str = ""
-    components: Mapping[str, Rented] = field(default_factory=dict[str, Rented])  # only where every component has one type
+    components: Mapping[str, Rented] = field(
+        default_factory=dict[str, Rented]
+    )  # only where every component has one type
     steps: int = 0  # improvements made by algorithms that count them
     notes: tuple[str, ...] = ()
-    workload: Workload = field(kw_only=True)  # as it was planned: every component with a cost per tuple
+    workload: Workload = field(
+        kw_only=True
+    )  # as it was planned: every component with a cost per tuple
 
     @property
     def gap(self) -> float | None:

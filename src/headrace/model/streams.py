@@ -14,7 +14,9 @@ from headrace.model.flow import Amplifies, Flow, cyclic, rates
 from headrace.model.problem import Pairs, Stream
 from headrace.model.read import Inputs, nearest
 
-MOST_TASKS = 10_000_000  # of a component; a task with a higher number is a mistake, and will be named as one
+MOST_TASKS = (
+    10_000_000  # of a component; a task with a higher number is a mistake, and will be named as one
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +29,29 @@ class Flowing:
     task_share: Floats | None
 
     @staticmethod
-    def of(inputs: Inputs, topologies: Sequence[Topology], components: Sequence[Named], notes: list[str]) -> Flowing:
+    def of(
+        inputs: Inputs,
+        topologies: Sequence[Topology],
+        components: Sequence[Named],
+        notes: list[str],
+    ) -> Flowing:
         index = {c.name: i for i, c in enumerate(components)}
         tasks = np.array([c.spec.tasks for c in components], dtype=np.int64)
         streams = _streams(inputs, topologies, components, index)
-        gain = [_gain(topologies[components[s.source].topology], components[s.source], streams, s) for s in streams]
+        gain = [
+            _gain(topologies[components[s.source].topology], components[s.source], streams, s)
+            for s in streams
+        ]
         stated = _measured_tasks(inputs, components, index)
-        streams, gain, measured = _measured_streams(inputs, components, index, stated, streams, gain, notes)
+        streams, gain, measured = _measured_streams(
+            inputs, components, index, stated, streams, gain, notes
+        )
         pairs = _pairs(inputs, components, index, stated)
         streams, measured, covered = _covered(streams, measured, pairs, stated)
         if len(pairs) and (tasks != stated).any():
-            notes.append("traffic: measured with another number of tasks, so used as totals per stream where that number changed")
+            notes.append(
+                "traffic: measured with another number of tasks, so used as totals per stream where that number changed"
+            )
             streams, pairs, covered = _resized(streams, pairs, covered, stated, tasks)
         spout_rate = _spout_rates(inputs, components, notes)
         flows = [
@@ -46,20 +60,29 @@ class Flowing:
         ]
         zipped = [i for i, c in enumerate(components) if c.spec.join == "zip"]
         for c in sorted(cyclic(len(components), flows) & set(zipped)):
-            raise inputs.invalid((*components[c].path, "join"), "a component on a cycle cannot be zipped")
+            raise inputs.invalid(
+                (*components[c].path, "join"), "a component on a cycle cannot be zipped"
+            )
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # looked at below
                 rate, emitted = rates(spout_rate, flows, zipped)
         except Amplifies as error:
             loop = " -> ".join(components[c].name for c in (*error.loop, error.loop[0]))
             returns = f"the loop {loop} returns {error.factor:.3g} tuples for each one it is given"
-            which = returns if error.alone else f"{returns}, and with the loops it shares components with, at least 1"
+            which = (
+                returns
+                if error.alone
+                else f"{returns}, and with the loops it shares components with, at least 1"
+            )
             message = f"{which}, so its rate grows without end; it must return less than 1"
             raise inputs.invalid(components[error.loop[0]].path, message) from None
         beyond = np.flatnonzero(~np.isfinite(rate))
         if len(beyond):
             c = components[beyond[0]]
-            raise inputs.invalid(c.path, f"the rate of `{c.name}` is beyond all numbers; lower a rate or a selectivity")
+            raise inputs.invalid(
+                c.path,
+                f"the rate of `{c.name}` is beyond all numbers; lower a rate or a selectivity",
+            )
         streams = [replace(s, tuples_per_s=float(e)) for s, e in zip(streams, emitted, strict=True)]
         share = _task_share(streams, covered, pairs, tasks)
         derived = tuple(s for s, c in zip(streams, covered, strict=True) if not c)
@@ -67,7 +90,10 @@ class Flowing:
 
 
 def _streams(
-    inputs: Inputs, topologies: Sequence[Topology], components: Sequence[Named], index: Mapping[str, int]
+    inputs: Inputs,
+    topologies: Sequence[Topology],
+    components: Sequence[Named],
+    index: Mapping[str, int],
 ) -> list[Stream]:
     streams: list[Stream] = []
     for target, c in enumerate(components):
@@ -75,17 +101,33 @@ def _streams(
         for name, entries in c.spec.inputs.items():
             source = index.get(prefix + name)
             if source is None or components[source].topology != c.topology:
-                where, siblings = topologies[c.topology].name, [str(o.path[-1]) for o in components if o.topology == c.topology]
-                raise inputs.invalid((*c.path, "inputs", name), f"`{where}` has no component `{name}`{nearest(name, siblings)}")
+                where, siblings = (
+                    topologies[c.topology].name,
+                    [str(o.path[-1]) for o in components if o.topology == c.topology],
+                )
+                raise inputs.invalid(
+                    (*c.path, "inputs", name),
+                    f"`{where}` has no component `{name}`{nearest(name, siblings)}",
+                )
             known: set[str] = set()
             for entry in entries:
                 if entry.stream in known:
-                    raise inputs.invalid((*c.path, "inputs", name), f"the stream `{entry.stream}` of `{name}` is given twice")
+                    raise inputs.invalid(
+                        (*c.path, "inputs", name),
+                        f"the stream `{entry.stream}` of `{name}` is given twice",
+                    )
                 known.add(entry.stream)
                 size = components[source].spec.bytes
                 streams.append(
                     Stream(
-                        source, target, entry.stream, entry.grouping, 0.0, np.nan if size is None else size, None, entry.fields
+                        source,
+                        target,
+                        entry.stream,
+                        entry.grouping,
+                        0.0,
+                        np.nan if size is None else size,
+                        None,
+                        entry.fields,
                     )
                 )
     return streams
@@ -105,13 +147,17 @@ def _spout_rates(inputs: Inputs, components: Sequence[Named], notes: list[str]) 
     names = [c.name for c in components if c.spec.spout]
     for name in history:
         if name not in names:
-            raise inputs.invalid(("history", name), f"there is no spout `{name}`{nearest(name, names)}")
+            raise inputs.invalid(
+                ("history", name), f"there is no spout `{name}`{nearest(name, names)}"
+            )
     for i, c in enumerate(components):
         if not c.spec.spout:
             continue
         if history.get(c.name):
             rate[i] = history[c.name][-1][1]
-            notes.append(f"history: {c.name}.rate {'absent' if c.spec.rate is None else format(c.spec.rate, 'g')} -> {rate[i]:g}")
+            notes.append(
+                f"history: {c.name}.rate {'absent' if c.spec.rate is None else format(c.spec.rate, 'g')} -> {rate[i]:g}"
+            )
         elif c.spec.rate is None:
             rate[i] = 1.0
             notes.append(f"assumed: {c.name} emits 1 tuple/s, since it has no `rate`")
@@ -123,8 +169,9 @@ def _spout_rates(inputs: Inputs, components: Sequence[Named], notes: list[str]) 
 def _measured_tasks(inputs: Inputs, components: Sequence[Named], index: Mapping[str, int]) -> Ints:
     """The number of tasks each component had when its tasks were measured.
 
-    A stream whose rate and shares were both measured tells how many tasks received it; if it comes from a spout, which receives
-    nothing, the pairs beside it tell how many sent it. Anything else that names tasks speaks of those the file has.
+    A stream whose rate and shares were both measured tells how many tasks received it; if it comes
+    from a spout, which receives nothing, the pairs beside it tell how many sent it. Anything else
+    that names tasks speaks of those the file has.
     """
     tasks = np.array([c.measured_tasks or c.spec.tasks for c in components], dtype=np.int64)
     measured = [e for e in inputs.document.streams or () if e.tuples_per_s is not None and e.shares]
@@ -174,13 +221,18 @@ def _measured_streams(
                 measured[s] = entry.tuples_per_s
             if entry.shares is not None and stream.grouping != "all":
                 if len(entry.shares) == stated[stream.target] != q:
-                    notes.append(f"{label}: shares left out, since they are of {len(entry.shares)} tasks and {q} are planned")
+                    notes.append(
+                        f"{label}: shares left out, since they are of {len(entry.shares)} tasks and {q} are planned"
+                    )
                 elif len(entry.shares) != q:
                     raise inputs.invalid(
-                        ("streams", row, "shares"), f"has {len(entry.shares)} shares; `{entry.target}` has {q} tasks"
+                        ("streams", row, "shares"),
+                        f"has {len(entry.shares)} shares; `{entry.target}` has {q} tasks",
                     )
                 elif not sum(entry.shares) > 0:
-                    raise inputs.invalid(("streams", row, "shares"), "every share is 0; at least one must be more")
+                    raise inputs.invalid(
+                        ("streams", row, "shares"), "every share is 0; at least one must be more"
+                    )
                 else:
                     notes.append(f"{label}: shares {stream.grouping} -> measured")
                     stream = replace(stream, shares=np.array(entry.shares) / sum(entry.shares))
@@ -198,19 +250,28 @@ def _matching(
 ) -> list[int]:
     for key, name in (("from", entry.source), ("to", entry.target)):
         if name not in index:
-            raise inputs.invalid(("streams", row, key), f"there is no component `{name}`{nearest(name, list(index))}")
+            raise inputs.invalid(
+                ("streams", row, key), f"there is no component `{name}`{nearest(name, list(index))}"
+            )
     joining = between.get((index[entry.source], index[entry.target]), [])
     matching = [s for s in joining if entry.stream in (None, streams[s].name)]
     if matching:
         return matching
     if not joining:
-        raise inputs.invalid(("streams", row), f"`{entry.target}` does not list `{entry.source}` in its inputs")
+        raise inputs.invalid(
+            ("streams", row), f"`{entry.target}` does not list `{entry.source}` in its inputs"
+        )
     names = [streams[s].name for s in joining]
     had = f"there are {', '.join(f'`{name}`' for name in names)}{nearest(str(entry.stream), names)}"
-    raise inputs.invalid(("streams", row), f"no stream `{entry.stream}` from `{entry.source}` to `{entry.target}`; {had}")
+    raise inputs.invalid(
+        ("streams", row),
+        f"no stream `{entry.stream}` from `{entry.source}` to `{entry.target}`; {had}",
+    )
 
 
-def _pairs(inputs: Inputs, components: Sequence[Named], index: Mapping[str, int], tasks: Ints) -> Pairs:
+def _pairs(
+    inputs: Inputs, components: Sequence[Named], index: Mapping[str, int], tasks: Ints
+) -> Pairs:
     rows = inputs.document.traffic or ()
     first = np.concatenate([[0], np.cumsum(tasks)])
     numbers: dict[str, int] = {}
@@ -226,12 +287,15 @@ def _pairs(inputs: Inputs, components: Sequence[Named], index: Mapping[str, int]
     across = np.flatnonzero(owner[source] != owner[target])
     if len(across):
         raise inputs.invalid(
-            ("traffic", int(across[0])), "the two tasks are of different topologies; no tuples pass between those"
+            ("traffic", int(across[0])),
+            "the two tasks are of different topologies; no tuples pass between those",
         )
     return Pairs(source, target, tuples, data)
 
 
-def _task(inputs: Inputs, place: tuple[int, int], name: str, index: Mapping[str, int], first: Ints) -> int:
+def _task(
+    inputs: Inputs, place: tuple[int, int], name: str, index: Mapping[str, int], first: Ints
+) -> int:
     path = ("traffic", *place)
     if inputs.document.tasks is not None:
         if name not in index:
@@ -240,10 +304,15 @@ def _task(inputs: Inputs, place: tuple[int, int], name: str, index: Mapping[str,
     component, dot, number = name.rpartition(".")
     if component not in index or not number.isdecimal():
         shown = component if dot else name
-        raise inputs.invalid(path, f"there is no task `{name}`; tasks are called component.N{nearest(shown, list(index))}")
+        raise inputs.invalid(
+            path,
+            f"there is no task `{name}`; tasks are called component.N{nearest(shown, list(index))}",
+        )
     count = int(first[index[component] + 1] - first[index[component]])
     if not 1 <= int(number) <= count:
-        raise inputs.invalid(path, f"there is no task `{name}`; `{component}` has tasks 1 to {count}")
+        raise inputs.invalid(
+            path, f"there is no task `{name}`; `{component}` has tasks 1 to {count}"
+        )
     return int(first[index[component]]) + int(number) - 1
 
 
@@ -253,7 +322,12 @@ def _covered(
     """Streams whose task-level traffic was measured carry what their pairs add up to."""
     owner = np.repeat(np.arange(len(tasks)), tasks)
     total: dict[tuple[int, int], float] = {}
-    for a, b, t in zip(owner[pairs.source].tolist(), owner[pairs.target].tolist(), pairs.tuples_per_s.tolist(), strict=True):
+    for a, b, t in zip(
+        owner[pairs.source].tolist(),
+        owner[pairs.target].tolist(),
+        pairs.tuples_per_s.tolist(),
+        strict=True,
+    ):
         total[a, b] = total.get((a, b), 0.0) + t
     covered = [(s.source, s.target) in total for s in streams]
     amount = list(measured)
@@ -261,7 +335,8 @@ def _covered(
     for i, stream in enumerate(streams):
         edge = (stream.source, stream.target)
         if covered[i]:
-            # Pairs do not tell streams apart: the first stream between two components carries them all.
+            # Pairs do not tell streams apart: the first stream between two components carries them
+            # all.
             copies = float(tasks[stream.target]) if stream.grouping == "all" else 1.0
             amount[i] = 0.0 if edge in seen else total[edge] / copies
             seen.add(edge)
@@ -278,17 +353,31 @@ def _resized(
     shift = (np.cumsum(tasks) - tasks) - (np.cumsum(stated) - stated)
     kept = ~(changed[a] | changed[b])
     holds = Pairs(
-        (pairs.source + shift[a])[kept], (pairs.target + shift[b])[kept], pairs.tuples_per_s[kept], pairs.bytes_per_s[kept]
+        (pairs.source + shift[a])[kept],
+        (pairs.target + shift[b])[kept],
+        pairs.tuples_per_s[kept],
+        pairs.bytes_per_s[kept],
     )
-    lost = [c and bool(changed[s.source] or changed[s.target]) for s, c in zip(streams, covered, strict=True)]
+    lost = [
+        c and bool(changed[s.source] or changed[s.target])
+        for s, c in zip(streams, covered, strict=True)
+    ]
     for i, stream in enumerate(streams):
         rows = (a == stream.source) & (b == stream.target)
-        if lost[i] and pairs.tuples_per_s[rows].sum() > 0 and not np.isnan(pairs.bytes_per_s[rows]).any():
-            streams[i] = replace(stream, bytes=float(pairs.bytes_per_s[rows].sum() / pairs.tuples_per_s[rows].sum()))
+        if (
+            lost[i]
+            and pairs.tuples_per_s[rows].sum() > 0
+            and not np.isnan(pairs.bytes_per_s[rows]).any()
+        ):
+            streams[i] = replace(
+                stream, bytes=float(pairs.bytes_per_s[rows].sum() / pairs.tuples_per_s[rows].sum())
+            )
     return streams, holds, [c and not gone for c, gone in zip(covered, lost, strict=True)]
 
 
-def _task_share(streams: Sequence[Stream], covered: Sequence[bool], pairs: Pairs, tasks: Ints) -> Floats | None:
+def _task_share(
+    streams: Sequence[Stream], covered: Sequence[bool], pairs: Pairs, tasks: Ints
+) -> Floats | None:
     """The part of its component's input each task receives; None if every component's tasks receive the same."""
     if all(s.even for s in streams) and not len(pairs):
         return None
@@ -297,7 +386,9 @@ def _task_share(streams: Sequence[Stream], covered: Sequence[bool], pairs: Pairs
     for stream, measured in zip(streams, covered, strict=True):
         if not measured:
             q = int(tasks[stream.target])
-            received[first[stream.target] : first[stream.target + 1]] += stream.tuples_per_s * stream.received(q)
+            received[first[stream.target] : first[stream.target + 1]] += (
+                stream.tuples_per_s * stream.received(q)
+            )
     share = np.repeat(1.0 / tasks, tasks)
     for c in range(len(tasks)):
         here = received[first[c] : first[c + 1]]

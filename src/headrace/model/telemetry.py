@@ -1,7 +1,8 @@
 """The telemetry format: what tasks, edges and nodes report about themselves, and the writer that any process can use.
 
-A telemetry folder holds one folder per kind (tasks/, edges/, nodes/) of files that are only ever added. Another version of the
-format is recognised by the metadata of a Parquet file, or by the `version` of each JSON line.
+A telemetry folder holds one folder per kind (tasks/, edges/, nodes/) of files that are only ever
+added. Another version of the format is recognised by the metadata of a Parquet file, or by the
+`version` of each JSON line.
 """
 
 # pyright: reportUnknownParameterType=false
@@ -33,7 +34,10 @@ INSTANT = pa.timestamp("us", tz="UTC")
 
 def _kind(*columns: tuple[str, pa.DataType]) -> pa.Schema:
     stamps = [pa.field("event_time", INSTANT), pa.field("arrival", INSTANT)]
-    return pa.schema([*stamps, *(pa.field(*column) for column in columns)], metadata={VERSION_KEY: str(VERSION).encode()})
+    return pa.schema(
+        [*stamps, *(pa.field(*column) for column in columns)],
+        metadata={VERSION_KEY: str(VERSION).encode()},
+    )
 
 
 # What a task did since its previous sample, and how it stands now.
@@ -77,9 +81,10 @@ Rows = pa.Table | Sequence[Mapping[str, Any]]
 class Writer:
     """Adds rolling files to a telemetry folder; a reader sees a file whole or not at all.
 
-    Rows wait in memory until there are `rows_per_file` of a kind, or until `flush`. A row without an `arrival` gets the time at
-    which it was handed over. Files are called by `name` and a number: the same name again replaces the files of before, which is
-    what a retried batch wants; by default no two writers share a name.
+    Rows wait in memory until there are `rows_per_file` of a kind, or until `flush`. A row without
+    an `arrival` gets the time at which it was handed over. Files are called by `name` and a number:
+    the same name again replaces the files of before, which is what a retried batch wants; by
+    default no two writers share a name.
     """
 
     def __init__(
@@ -92,7 +97,9 @@ class Writer:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if format not in ENCODERS:
-            raise InvalidInput(f"there is no telemetry format `{format}`; there are {' and '.join(ENCODERS)}")
+            raise InvalidInput(
+                f"there is no telemetry format `{format}`; there are {' and '.join(ENCODERS)}"
+            )
         self.folder = Path(folder)
         self.format = format
         self.rows_per_file = rows_per_file
@@ -104,7 +111,9 @@ class Writer:
     def write(self, kind: str, rows: Rows) -> None:
         """Take rows of one kind: a table, or mappings with the columns' names as keys."""
         if kind not in KINDS:
-            raise InvalidInput(f"there is no telemetry of kind `{kind}`; there are {', '.join(KINDS)}")
+            raise InvalidInput(
+                f"there is no telemetry of kind `{kind}`; there are {', '.join(KINDS)}"
+            )
         waiting = self._waiting[kind]
         waiting.append(_stamped(_table(kind, rows), self._clock()))
         if sum(table.num_rows for table in waiting) >= self.rows_per_file:
@@ -121,11 +130,20 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _flush(self, kind: str) -> None:
-        rows = pa.concat_tables(self._waiting[kind]) if self._waiting[kind] else KINDS[kind].empty_table()
+        rows = (
+            pa.concat_tables(self._waiting[kind])
+            if self._waiting[kind]
+            else KINDS[kind].empty_table()
+        )
         self._waiting[kind].clear()
         for start in range(0, rows.num_rows, self.rows_per_file):
             folder = self.folder / kind
@@ -137,9 +155,15 @@ class Writer:
 def _table(kind: str, rows: Rows) -> pa.Table:
     """Rows with exactly the columns of their kind; what is absent is null."""
     schema = KINDS[kind]
-    given = {key for row in rows for key in row} if isinstance(rows, Sequence) else set(rows.column_names)
+    given = (
+        {key for row in rows for key in row}
+        if isinstance(rows, Sequence)
+        else set(rows.column_names)
+    )
     if unknown := given - set(schema.names):
-        raise InvalidInput(f"telemetry of kind `{kind}` has no column `{min(unknown)}`; it has {', '.join(schema.names)}")
+        raise InvalidInput(
+            f"telemetry of kind `{kind}` has no column `{min(unknown)}`; it has {', '.join(schema.names)}"
+        )
     try:
         if isinstance(rows, Sequence):
             return pa.Table.from_pylist(list(rows), schema=schema)
@@ -155,7 +179,9 @@ def _stamped(rows: pa.Table, now: datetime) -> pa.Table:
     if not rows["arrival"].null_count:
         return rows
     arrival = rows["arrival"].fill_null(pa.scalar(now, INSTANT))
-    return rows.set_column(rows.schema.get_field_index("arrival"), rows.schema.field("arrival"), arrival)
+    return rows.set_column(
+        rows.schema.get_field_index("arrival"), rows.schema.field("arrival"), arrival
+    )
 
 
 def _publish(file: Path, encode: Callable[[pa.Table, Path], None], rows: pa.Table) -> None:
@@ -182,8 +208,14 @@ def _parquet(rows: pa.Table, file: Path) -> None:
 def _json_lines(rows: pa.Table, file: Path) -> None:
     with file.open("w", encoding="utf-8") as lines:
         for row in rows.to_pylist():
-            said = {key: value.isoformat() if isinstance(value, datetime) else value for key, value in row.items()}
+            said = {
+                key: value.isoformat() if isinstance(value, datetime) else value
+                for key, value in row.items()
+            }
             lines.write(json.dumps({"version": VERSION, **said}) + "\n")
 
 
-ENCODERS: Mapping[str, Callable[[pa.Table, Path], None]] = {"parquet": _parquet, "jsonl": _json_lines}
+ENCODERS: Mapping[str, Callable[[pa.Table, Path], None]] = {
+    "parquet": _parquet,
+    "jsonl": _json_lines,
+}

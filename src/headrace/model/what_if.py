@@ -1,6 +1,7 @@
 """What if? The same files with more load, other machines, other prices, or any value changed.
 
-A pure function from documents to documents. A wrong change names the option, the nearest name there is, and what there is.
+A pure function from documents to documents. A wrong change names the option, the nearest name there
+is, and what there is.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from headrace.model.document import Document
 from headrace.model.read import Inputs, Key, dotted, known_keys, nearest, validated
 
 Content = dict[str, Any]
-OPEN = ("profile", "options", "history", "inventory")  # sections where a name may be new; a wrong one is found when it is used
+OPEN = (
+    "profile",
+    "options",
+    "history",
+    "inventory",
+)  # sections where a name may be new; a wrong one is found when it is used
 INDEX = re.compile(r"\[(\d+)\]")
 MOST_NAMED = 12  # names listed in an error
 
@@ -33,7 +39,10 @@ class WhatIf:
     prices: tuple[tuple[str, object], ...] = ()  # machine type, price
 
     def __bool__(self) -> bool:
-        return bool(self.settings or self.without or self.added or self.prices) or self.rate_factor is not None
+        return (
+            bool(self.settings or self.without or self.added or self.prices)
+            or self.rate_factor is not None
+        )
 
     def words(self) -> list[str]:
         """The changes as options of a command."""
@@ -55,7 +64,10 @@ def changed(inputs: Inputs, what_if: WhatIf) -> Inputs:
     for path, value in what_if.settings:
         with_value(content, path, value)
         inputs = _checked(inputs, content, f"--set {path}={value}")
-    _forget_tasks(content, {name for name, tasks in _counts(content).items() if tasks != counts.get(name, tasks)})
+    _forget_tasks(
+        content,
+        {name for name, tasks in _counts(content).items() if tasks != counts.get(name, tasks)},
+    )
     inputs = _checked(inputs, content, " ".join(what_if.words()))
     if what_if.rate_factor is not None:
         if not (math.isfinite(what_if.rate_factor) and what_if.rate_factor > 0):
@@ -94,7 +106,10 @@ def faster(document: Document, factor: float) -> Document:
         return grown
 
     def topology(spec: Content) -> Content:
-        return {**spec, "components": {name: component(c) for name, c in spec.get("components", {}).items()}}
+        return {
+            **spec,
+            "components": {name: component(c) for name, c in spec.get("components", {}).items()},
+        }
 
     content = _content(document)
     if content.get("topology") is not None:
@@ -108,7 +123,10 @@ def faster(document: Document, factor: float) -> Document:
         if stream.get("tuples_per_s") is not None:
             stream["tuples_per_s"] *= factor
     if content.get("traffic") is not None:
-        content["traffic"] = [[a, b, *(figure * factor for figure in figures)] for a, b, *figures in content["traffic"]]
+        content["traffic"] = [
+            [a, b, *(figure * factor for figure in figures)]
+            for a, b, *figures in content["traffic"]
+        ]
     for spout, points in (content.get("history") or {}).items():
         content["history"][spout] = [[at, rate * factor] for at, rate in points]
     return Document.model_validate(content)
@@ -129,11 +147,15 @@ def with_value(content: Content, path: str, value: object) -> None:
         if below is None:
             below = cast("Any", here)[key] = {}
         elif not isinstance(below, dict | list):
-            raise InvalidInput(f"--set {path}: `{dotted(keys)}` is {below!r} and holds nothing; the path ends there")
+            raise InvalidInput(
+                f"--set {path}: `{dotted(keys)}` is {below!r} and holds nothing; the path ends there"
+            )
         here = below
 
 
-def _step(content: Content, here: Any, keys: Sequence[Key], rest: str, path: str) -> tuple[Key, str]:
+def _step(
+    content: Content, here: Any, keys: Sequence[Key], rest: str, path: str
+) -> tuple[Key, str]:
     """The next key of a path, and what is left of it. Names may have dots in them, so the longest that fits is taken."""
     if isinstance(here, list):
         return _item(cast("list[Any]", here), rest, path)
@@ -142,7 +164,9 @@ def _step(content: Content, here: Any, keys: Sequence[Key], rest: str, path: str
     fits = [name for name in names if rest == name or rest.startswith((f"{name}.", f"{name}["))]
     if not fits and list(keys) == ["cluster", "nodes"]:
         _unroll(content, rest)
-        fits = [name for name in cast("Content", here) if rest == name or rest.startswith(f"{name}.")]
+        fits = [
+            name for name in cast("Content", here) if rest == name or rest.startswith(f"{name}.")
+        ]
         names = [name for pattern in cast("Content", here) for name in expand(pattern)]
     if fits:
         key = max(fits, key=len)
@@ -151,15 +175,23 @@ def _step(content: Content, here: Any, keys: Sequence[Key], rest: str, path: str
     if not known and (str(keys[0]) in OPEN or keys[-1] == "resources"):
         return key, left
     place = f"`{dotted(keys)}` has no" if keys else "there is no section"
-    raise InvalidInput(f"--set {path}: {place} `{key}`{nearest(key, names)}; there is: {_some(names)}")
+    raise InvalidInput(
+        f"--set {path}: {place} `{key}`{nearest(key, names)}; there is: {_some(names)}"
+    )
 
 
 def _counts(content: Content) -> dict[str, int]:
     """Tasks of every component, by the name reports use."""
-    found = {name: spec.get("tasks", 1) for name, spec in ((content.get("topology") or {}).get("components") or {}).items()}
+    found = {
+        name: spec.get("tasks", 1)
+        for name, spec in ((content.get("topology") or {}).get("components") or {}).items()
+    }
     for topology in content.get("topologies") or ():
         name = topology.get("name", "topology")
-        found |= {f"{name}/{c}": spec.get("tasks", 1) for c, spec in (topology.get("components") or {}).items()}
+        found |= {
+            f"{name}/{c}": spec.get("tasks", 1)
+            for c, spec in (topology.get("components") or {}).items()
+        }
     return found
 
 
@@ -183,7 +215,12 @@ def _forget_tasks(content: Content, recounted: set[str]) -> None:
     content["traffic"] = kept or None
     known = {(stream["from"], stream["to"]) for stream in content.get("streams") or ()}
     rows = [
-        {"from": a, "to": b, "tuples_per_s": tuples, **({"bytes": size / tuples} if size and tuples else {})}
+        {
+            "from": a,
+            "to": b,
+            "tuples_per_s": tuples,
+            **({"bytes": size / tuples} if size and tuples else {}),
+        }
         for (a, b), (tuples, size) in totals.items()
         if (a, b) not in known
     ]
@@ -200,7 +237,9 @@ def _item(here: list[Any], rest: str, path: str) -> tuple[int, str]:
         if rest == name or rest.startswith(f"{name}."):
             return names.index(name), rest[len(name) :].removeprefix(".")
     has = f"[0] to [{len(here) - 1}]" if here else "none"
-    raise InvalidInput(f"--set {path}: no entry `{rest.partition('.')[0]}`; there is: {', '.join([has, *names])}")
+    raise InvalidInput(
+        f"--set {path}: no entry `{rest.partition('.')[0]}`; there is: {', '.join([has, *names])}"
+    )
 
 
 def _unroll(content: Content, rest: str) -> None:
@@ -239,10 +278,16 @@ def without(content: Content, pattern: str) -> None:
     if not there:
         raise InvalidInput(f"--without {pattern}: there is no cluster to take nodes from")
     for name in sorted(gone - set(there))[:1]:
-        raise InvalidInput(f"--without {pattern}: the cluster has no node `{name}`{nearest(name, there)}; it has {_some(there)}")
+        raise InvalidInput(
+            f"--without {pattern}: the cluster has no node `{name}`{nearest(name, there)}; it has {_some(there)}"
+        )
     if gone == set(there):
         raise Infeasible(
-            f"--without {pattern}: no node is left", resource="nodes", needed=1, available=0, fix="take fewer nodes away"
+            f"--without {pattern}: no node is left",
+            resource="nodes",
+            needed=1,
+            available=0,
+            fix="take fewer nodes away",
         )
     _written_out(content, [p for p, names in ranges.items() if gone & set(names) and names != [p]])
     for section in (nodes, measured):
@@ -280,12 +325,24 @@ def add(content: Content, kind: str, count: object) -> None:
     catalog = cast("Content", content.get("catalog") or {})
     like = next((node for node in nodes.values() if node.get("type") == kind), None)
     if like is None and kind not in catalog:
-        types = [*dict.fromkeys(node["type"] for node in nodes.values() if node.get("type")), *catalog]
-        raise InvalidInput(f"--add {kind}={count}: no machine type `{kind}`{nearest(kind, types)}; there is: {_some(types)}")
+        types = [
+            *dict.fromkeys(node["type"] for node in nodes.values() if node.get("type")),
+            *catalog,
+        ]
+        raise InvalidInput(
+            f"--add {kind}={count}: no machine type `{kind}`{nearest(kind, types)}; there is: {_some(types)}"
+        )
     if nodes:
-        machine = like or {"type": kind, **{k: v for k, v in catalog[kind].items() if k not in ("price", "available")}}
+        machine = like or {
+            "type": kind,
+            **{k: v for k, v in catalog[kind].items() if k not in ("price", "available")},
+        }
         taken = {name for pattern in nodes for name in expand(pattern)}
-        names = (name for i in range(1, len(taken) + count + 1) if (name := f"{kind}-new-{i}") not in taken)
+        names = (
+            name
+            for i in range(1, len(taken) + count + 1)
+            if (name := f"{kind}-new-{i}") not in taken
+        )
         for name, _ in zip(names, range(count), strict=False):
             nodes[name] = {key: value for key, value in machine.items() if key != "taken"}
     if kind in catalog and catalog[kind].get("available") is not None:
@@ -296,9 +353,19 @@ def at_price(content: Content, kind: str, price: object) -> None:
     """Another price of a machine type."""
     catalog: Mapping[str, Content] = content.get("catalog") or {}
     if kind not in catalog:
-        has = f"there is: {_some(catalog)}" if catalog else "there is no `catalog`, where prices stand"
-        raise InvalidInput(f"--price {kind}={price}: no machine type `{kind}`{nearest(kind, list(catalog))}; {has}")
-    if not isinstance(price, int | float) or isinstance(price, bool) or not (math.isfinite(price) and price > 0):
+        has = (
+            f"there is: {_some(catalog)}"
+            if catalog
+            else "there is no `catalog`, where prices stand"
+        )
+        raise InvalidInput(
+            f"--price {kind}={price}: no machine type `{kind}`{nearest(kind, list(catalog))}; {has}"
+        )
+    if (
+        not isinstance(price, int | float)
+        or isinstance(price, bool)
+        or not (math.isfinite(price) and price > 0)
+    ):
         raise InvalidInput(f"--price {kind}={price}: a price must be a number above 0")
     catalog[kind]["price"] = price
 

@@ -9,7 +9,15 @@ from typing import Any
 
 from headrace.model.build import build
 from headrace.model.components import Named, components_of
-from headrace.model.document import Cluster, Component, Cost, Document, MachineType, MeasuredStream, Node
+from headrace.model.document import (
+    Cluster,
+    Component,
+    Cost,
+    Document,
+    MachineType,
+    MeasuredStream,
+    Node,
+)
 from headrace.model.problem import Problem
 from headrace.model.read import Inputs
 from headrace.model.streams import Flowing
@@ -22,7 +30,9 @@ class Workload:
 
     inputs: Inputs
 
-    def problem(self, tasks: Mapping[str, int] | None = None, machines: Mapping[str, int] | None = None) -> Problem:
+    def problem(
+        self, tasks: Mapping[str, int] | None = None, machines: Mapping[str, int] | None = None
+    ) -> Problem:
         """The problem with these task counts, on these numbers of machines of the catalog (absent: on the file's cluster).
 
         Nodes are called after their type: vt1-1, vt1-2, ..
@@ -67,19 +77,30 @@ class Workload:
         """
         tasks = {name: int(n) for name, n in zip(problem.components, problem.tasks, strict=True)}
         same = {c.name for c in self.components if tasks[c.name] == c.spec.tasks}
-        factor = float(problem.rate[problem.spout].sum()) / self.spout_rate if self.spout_rate > 0 else 1.0
+        factor = (
+            float(problem.rate[problem.spout].sum()) / self.spout_rate
+            if self.spout_rate > 0
+            else 1.0
+        )
         document = faster(self.with_machines(machines).document, factor)
         update: dict[str, Any] = with_components(
-            document, {c.name: c.spec.model_copy(update={"tasks": tasks[c.name]}) for c in _named(self.inputs, document)}
+            document,
+            {
+                c.name: c.spec.model_copy(update={"tasks": tasks[c.name]})
+                for c in _named(self.inputs, document)
+            },
         )
         if document.traffic is not None:
-            kept = tuple(row for row in document.traffic if {_owner(row[0]), _owner(row[1])} <= same)
+            kept = tuple(
+                row for row in document.traffic if {_owner(row[0]), _owner(row[1])} <= same
+            )
             update["traffic"] = kept or None
             if len(kept) < len(document.traffic):
                 update["streams"] = _totals(problem)
         elif document.streams is not None:
             update["streams"] = tuple(
-                s if s.target in same or s.shares is None else s.model_copy(update={"shares": None}) for s in document.streams
+                s if s.target in same or s.shares is None else s.model_copy(update={"shares": None})
+                for s in document.streams
             )
         return document.model_copy(update=update)
 
@@ -87,17 +108,32 @@ class Workload:
         """The files with a cluster of so many machines of the catalog's types; as they are where there are none."""
         if machines is None:
             return self.inputs
-        nodes = {f"{kind}-{i}": self._node(kind) for kind, count in machines.items() for i in range(1, count + 1)}
-        return replace(self.inputs, document=self.inputs.document.model_copy(update={"cluster": Cluster(nodes=nodes)}))
+        nodes = {
+            f"{kind}-{i}": self._node(kind)
+            for kind, count in machines.items()
+            for i in range(1, count + 1)
+        }
+        return replace(
+            self.inputs,
+            document=self.inputs.document.model_copy(update={"cluster": Cluster(nodes=nodes)}),
+        )
 
 
 def with_components(document: Document, known: Mapping[str, Component]) -> dict[str, Any]:
     """The topologies with these components in place of their own, as an update of the document."""
     if document.topology is not None:
-        components = {name: known.get(name, spec) for name, spec in document.topology.components.items()}
+        components = {
+            name: known.get(name, spec) for name, spec in document.topology.components.items()
+        }
         return {"topology": document.topology.model_copy(update={"components": components})}
     changed = [
-        t.model_copy(update={"components": {n: known.get(f"{t.name}/{n}", spec) for n, spec in t.components.items()}})
+        t.model_copy(
+            update={
+                "components": {
+                    n: known.get(f"{t.name}/{n}", spec) for n, spec in t.components.items()
+                }
+            }
+        )
         for t in document.topologies or ()
     ]
     return {"topologies": tuple(changed) or None}

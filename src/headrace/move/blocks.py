@@ -1,8 +1,9 @@
 """Block redistributions: t tasks per node on N nodes, dealt in turn, become s per node on Q nodes.
 
-Element i of the stream of tasks stands on node floor(i / t) mod N before and on floor(i / s) mod Q after. The pattern repeats after lcm(N t, Q s) elements; that
-period is what is scheduled, and what stays in place counts as volume. In the source's symbols: `nodes_before` is N, `tasks_before` t (also r),
-`nodes_after` Q, `tasks_after` s, `modulus` g = gcd(N t, Q s), `stride` d = gcd(s, t).
+Element i of the stream of tasks stands on node floor(i / t) mod N before and on floor(i / s) mod Q
+after. The pattern repeats after lcm(N t, Q s) elements; that period is what is scheduled, and what
+stays in place counts as volume. In the source's symbols: `nodes_before` is N, `tasks_before` t
+(also r), `nodes_after` Q, `tasks_after` s, `modulus` g = gcd(N t, Q s), `stride` d = gcd(s, t).
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class Blocks:
         """From `16x7:16x11`: nodes x tasks per node, before and after."""
         match = TEXT.fullmatch(text)
         if match is None:
-            raise InvalidInput(f"blocks `{text}`: nodes x tasks per node before and after are needed, as in 16x7:16x11")
+            raise InvalidInput(
+                f"blocks `{text}`: nodes x tasks per node before and after are needed, as in 16x7:16x11"
+            )
         return Blocks(*(int(number) for number in match.groups()))
 
     @property
@@ -69,7 +72,9 @@ class Blocks:
 
     def class_of(self, before: Ints | int, after: Ints | int) -> Ints:
         """The class of node pairs (eq. 8)."""
-        return np.asarray((before * self.tasks_before - after * self.tasks_after) % self.modulus, dtype=np.int64)
+        return np.asarray(
+            (before * self.tasks_before - after * self.tasks_after) % self.modulus, dtype=np.int64
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +85,9 @@ class Segments:
     size: Ints  # [segments]
     source: Ints  # [segments]
     target: Ints  # [segments]
-    offset: Ints  # [segments] where the target block it lies in starts inside its first source block
+    offset: (
+        Ints  # [segments] where the target block it lies in starts inside its first source block
+    )
 
 
 def segments(blocks: Blocks) -> Segments:
@@ -88,7 +95,13 @@ def segments(blocks: Blocks) -> Segments:
     t, s = blocks.tasks_before, blocks.tasks_after
     start = np.union1d(np.arange(0, blocks.period, t), np.arange(0, blocks.period, s))
     size = np.diff(start, append=blocks.period)
-    return Segments(start, size, start // t % blocks.nodes_before, start // s % blocks.nodes_after, start // s * s % t)
+    return Segments(
+        start,
+        size,
+        start // t % blocks.nodes_before,
+        start // s % blocks.nodes_after,
+        start // s * s % t,
+    )
 
 
 def block_volumes(blocks: Blocks) -> Volumes:
@@ -109,7 +122,9 @@ def only_blocks(name: str, work: Blocks | Volumes) -> Blocks:
     """The work of a scheduler that takes nothing but block redistributions."""
     if isinstance(work, Blocks):
         return work
-    raise Unsupported(f"{name} takes block redistributions only (--blocks 16x7:16x11)", fix="use optimal")
+    raise Unsupported(
+        f"{name} takes block redistributions only (--blocks 16x7:16x11)", fix="use optimal"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +142,9 @@ def classes(blocks: Blocks) -> tuple[Class, ...]:
     difference = np.arange(1 - t, s)  # y - x, for 0 <= x < t and 0 <= y < s
     ways = np.minimum(np.minimum(difference + t, s - difference), min(s, t))
     units = np.bincount(difference % g, ways, g).astype(np.int64)
-    before, after = np.divmod(np.arange(blocks.nodes_before * blocks.nodes_after), blocks.nodes_after)
+    before, after = np.divmod(
+        np.arange(blocks.nodes_before * blocks.nodes_after), blocks.nodes_after
+    )
     number = blocks.class_of(before, after)
     order = np.argsort(number, kind="stable")
     cut = np.searchsorted(number[order], np.arange(g + 1))
@@ -162,16 +179,23 @@ def stepped(blocks: Blocks, parts: Segments, step: Ints) -> Moves:
     key, where = np.unique((number * n + parts.source) * q + parts.target, return_inverse=True)
     units = np.bincount(where, parts.size).astype(np.int64)
     k, source, target = key // (n * q), key // q % n, key % q
-    receives, sends = _per_step(k, target, units, len(used), q), _per_step(k, source, units, len(used), n)
+    receives, sends = (
+        _per_step(k, target, units, len(used), q),
+        _per_step(k, source, units, len(used), n),
+    )
     cost, one_port = receives.max(axis=1), np.maximum(receives.max(axis=1), sends.max(axis=1)).sum()
     work = block_volumes(blocks)
     steps = steps_of(work, k, source, target, units.tolist(), cost.tolist())
     bound = float(receives.sum(axis=0).max())
     notes = ()
     if one_port > cost.sum():
-        notes = (f"costs count what targets receive; where a source sends to one at a time, these steps take {one_port:g}",)
+        notes = (
+            f"costs count what targets receive; where a source sends to one at a time, these steps take {one_port:g}",
+        )
     return Moves(steps, bound, work.unit, work.clock, float(one_port), notes)
 
 
 def _per_step(step: Ints, line: Ints, units: Ints, steps: int, lines: int) -> Floats:
-    return totals(step * lines + line, units.astype(np.float64), steps * lines).reshape(steps, lines)
+    return totals(step * lines + line, units.astype(np.float64), steps * lines).reshape(
+        steps, lines
+    )

@@ -1,7 +1,7 @@
 """From one plan to another: which tasks move, how many megabytes that is between which nodes, and what is lost.
 
-Both plans are told in the terms of one problem, the one to come. A task of the old plan that stands nowhere there is new, or its node is gone: it starts
-without its state.
+Both plans are told in the terms of one problem, the one to come. A task of the old plan that stands
+nowhere there is new, or its node is gone: it starts without its state.
 """
 
 from __future__ import annotations
@@ -37,12 +37,19 @@ def carried(old: Problem, plan: Assignment, new: Problem) -> Carried:
     only_old = sorted(set(old.components) - set(new.components))
     only_new = sorted(set(new.components) - set(old.components))
     if only_old or only_new:
-        sides = [f"only the {side} one has {_some(names)}" for side, names in (("old", only_old), ("new", only_new)) if names]
+        sides = [
+            f"only the {side} one has {_some(names)}"
+            for side, names in (("old", only_old), ("new", only_new))
+            if names
+        ]
         raise InvalidInput(f"the plans are for different topologies: {'; '.join(sides)}")
     number = {name: i for i, name in enumerate(new.nodes)}
     node_in_new = np.array([number.get(name, UNPLACED) for name in old.nodes], dtype=np.int64)
     column = {name: i for i, name in enumerate(old.components)}
-    node, worker = np.full(new.task_count, UNPLACED, dtype=np.int64), np.full(new.task_count, UNPLACED, dtype=np.int64)
+    node, worker = (
+        np.full(new.task_count, UNPLACED, dtype=np.int64),
+        np.full(new.task_count, UNPLACED, dtype=np.int64),
+    )
     lost: dict[str, list[str]] = {}
     added: dict[str, int] = {}
     removed: dict[str, int] = {}
@@ -60,11 +67,21 @@ def carried(old: Problem, plan: Assignment, new: Problem) -> Carried:
         for i in np.flatnonzero((was != UNPLACED) & (node[here] == UNPLACED)).tolist():
             lost.setdefault(old.nodes[was[i]], []).append(new.task_name(here.start + i))
     notes = [
-        f"node {gone} no longer exists: {len(tasks)} tasks start elsewhere, their state is lost" for gone, tasks in lost.items()
+        f"node {gone} no longer exists: {len(tasks)} tasks start elsewhere, their state is lost"
+        for gone, tasks in lost.items()
     ]
     notes += [f"{count} new tasks of {name} start without state" for name, count in added.items()]
-    notes += [f"{count} tasks of {name} stop first; these steps do not carry their state" for name, count in removed.items()]
-    return Carried(Assignment(node, worker), {gone: tuple(tasks) for gone, tasks in lost.items()}, added, removed, tuple(notes))
+    notes += [
+        f"{count} tasks of {name} stop first; these steps do not carry their state"
+        for name, count in removed.items()
+    ]
+    return Carried(
+        Assignment(node, worker),
+        {gone: tuple(tasks) for gone, tasks in lost.items()},
+        added,
+        removed,
+        tuple(notes),
+    )
 
 
 def refuse_wrong_plan(problem: Problem, plan: Assignment, which: str) -> None:
@@ -84,7 +101,9 @@ def refuse_wrong_plan(problem: Problem, plan: Assignment, which: str) -> None:
     state = np.flatnonzero(~(problem.state_mb >= 0))
     if len(state):
         c = int(state[0])
-        raise InvalidInput(f"component {problem.components[c]}: state_mb is {problem.state_mb[c]:g}; it must be 0 or more")
+        raise InvalidInput(
+            f"component {problem.components[c]}: state_mb is {problem.state_mb[c]:g}; it must be 0 or more"
+        )
 
 
 def task_state_mb(problem: Problem) -> Floats:
@@ -97,7 +116,9 @@ def moving(old: Assignment, new: Assignment) -> Ints:
     return np.flatnonzero((old.node != UNPLACED) & (new.node != UNPLACED) & (old.node != new.node))
 
 
-def volumes_between(problem: Problem, old: Assignment, new: Assignment, *, assumed_mbps: float = ASSUMED_MBPS) -> Volumes:
+def volumes_between(
+    problem: Problem, old: Assignment, new: Assignment, *, assumed_mbps: float = ASSUMED_MBPS
+) -> Volumes:
     """Megabytes from node to node, and the seconds they take: megabits over the smaller of the two bandwidths."""
     refuse_wrong_plan(problem, old, "old")
     refuse_wrong_plan(problem, new, "new")
@@ -106,8 +127,16 @@ def volumes_between(problem: Problem, old: Assignment, new: Assignment, *, assum
     np.add.at(units, (old.node[tasks], new.node[tasks]), task_state_mb(problem)[tasks])
     source, target = np.nonzero(units)
     seconds = np.zeros_like(units)
-    seconds[source, target], notes = transfer_seconds(problem, source, target, units[source, target], assumed_mbps)
-    return Volumes(problem.nodes, problem.nodes, units, seconds, notes=(*notes, *_without_state(problem, old, new)))
+    seconds[source, target], notes = transfer_seconds(
+        problem, source, target, units[source, target], assumed_mbps
+    )
+    return Volumes(
+        problem.nodes,
+        problem.nodes,
+        units,
+        seconds,
+        notes=(*notes, *_without_state(problem, old, new)),
+    )
 
 
 def transfer_seconds(
@@ -126,8 +155,12 @@ def transfer_seconds(
     notes = ()
     if (unknown & (mb > 0)).any():
         if not assumed_mbps > 0:
-            raise InvalidInput(f"the assumed bandwidth is {assumed_mbps:g} Mbit/s; it must be above 0")
-        notes = (f"{assumed_mbps:g} Mbit/s assumed between nodes neither of which has a bandwidth_mbps",)
+            raise InvalidInput(
+                f"the assumed bandwidth is {assumed_mbps:g} Mbit/s; it must be above 0"
+            )
+        notes = (
+            f"{assumed_mbps:g} Mbit/s assumed between nodes neither of which has a bandwidth_mbps",
+        )
     speed = np.where(unknown, assumed_mbps, np.where(speed > 0, speed, np.inf))
     return mb * MEGABIT / speed, notes
 
@@ -146,21 +179,24 @@ class Arrival:
     mb: float  # transferred in the step
     gain: float  # tuples/s less between nodes than before the step
     inter_node_traffic: float  # after it
-    pause_s: (
-        float  # the longest that one of its tasks stood still: from the step that sends its first byte to the end of this one
-    )
+    pause_s: float  # the longest that one of its tasks stood still: from the step that sends its first byte to the end of this one
 
 
-def arrivals(problem: Problem, old: Assignment, new: Assignment, moves: Moves) -> tuple[Arrival, ...]:
+def arrivals(
+    problem: Problem, old: Assignment, new: Assignment, moves: Moves
+) -> tuple[Arrival, ...]:
     """What every step of a move between plans gains; tasks without state arrive with the first step.
 
-    Between two nodes, tasks are sent in their order. Empty if a task of the old plan stands nowhere: traffic of half a topology is no figure.
+    Between two nodes, tasks are sent in their order. Empty if a task of the old plan stands
+    nowhere: traffic of half a topology is no figure.
     """
     if ((old.node == UNPLACED) != (new.node == UNPLACED)).any():
         return ()
     number = {name: i for i, name in enumerate(problem.nodes)}
     n, mb = len(problem.nodes), task_state_mb(problem)
-    waiting: dict[int, list[tuple[float, int]]] = {}  # pair -> (megabytes after which it is there, task)
+    waiting: dict[
+        int, list[tuple[float, int]]
+    ] = {}  # pair -> (megabytes after which it is there, task)
     so_far = np.zeros(n * n)
     for t in moving(old, new).tolist():
         pair = int(old.node[t] * n + new.node[t])
@@ -178,7 +214,11 @@ def arrivals(problem: Problem, old: Assignment, new: Assignment, moves: Moves) -
         begin, clock = clock, clock + step.cost
         for transfer in step.transfers:
             sent[number[str(transfer.source)] * n + number[str(transfer.target)]] += transfer.units
-        touched = list(waiting) if not found else {number[str(t.source)] * n + number[str(t.target)] for t in step.transfers}
+        touched = (
+            list(waiting)
+            if not found
+            else {number[str(t.source)] * n + number[str(t.target)] for t in step.transfers}
+        )
         there: list[int] = []
         pause = 0.0
         for pair in touched:
@@ -192,10 +232,14 @@ def arrivals(problem: Problem, old: Assignment, new: Assignment, moves: Moves) -
         node[there], worker[there] = new.node[there], new.worker[there]
         after = traffic(problem, Assignment(node, worker)).inter_node if there else before
         names = tuple(problem.task_name(t) for t in sorted(there))
-        found.append(Arrival(names, sum(t.units for t in step.transfers), before - after, after, pause))
+        found.append(
+            Arrival(names, sum(t.units for t in step.transfers), before - after, after, pause)
+        )
         before = after
     return tuple(found)
 
 
 def _some(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return ", ".join(f"`{name}`" for name in names[:3]) + (
+        f" and {len(names) - 3} more" if len(names) > 3 else ""
+    )

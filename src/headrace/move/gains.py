@@ -39,7 +39,10 @@ class Gains:
         one, two = pairs.source[apart], pairs.target[apart]
         one, two = np.concatenate([one, two]), np.concatenate([two, one])
         key, where = np.unique(one * problem.task_count + two, return_inverse=True)
-        self.other, self.rate = key % problem.task_count, totals(where, np.tile(pairs.tuples_per_s[apart], 2), len(key))
+        self.other, self.rate = (
+            key % problem.task_count,
+            totals(where, np.tile(pairs.tuples_per_s[apart], 2), len(key)),
+        )
         self.start = np.searchsorted(key, np.arange(problem.task_count + 1) * problem.task_count)
         self.here, self.there = self._with_all(self.node), self._with_all(target)  # [T]
 
@@ -54,7 +57,9 @@ class Gains:
                 on_node = totals(now[now != UNPLACED], link.theirs[now != UNPLACED], most)
                 total[tasks] += np.where(known[tasks], link.mine * on_node[node[tasks]], 0.0)
                 if link.others == tasks:  # a task is not its own neighbour
-                    total[tasks] -= np.where(known[tasks] & (node[tasks] == now), link.mine * link.theirs, 0.0)
+                    total[tasks] -= np.where(
+                        known[tasks] & (node[tasks] == now), link.mine * link.theirs, 0.0
+                    )
         one = np.repeat(np.arange(len(node)), np.diff(self.start))
         together = known[one] & (node[one] == self.node[self.other])
         return total + totals(one[together], self.rate[together], len(node))

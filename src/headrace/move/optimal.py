@@ -1,9 +1,11 @@
 """Optimal: transfers in the least time there is, where a node sends to one and receives from one at a time.
 
-Source    ours; the theorem of Birkhoff and von Neumann, with steps as long as they can be so that there are few (solve/transfers.py).
+Source    ours; the theorem of Birkhoff and von Neumann, with steps as long as they can be so that
+          there are few (solve/transfers.py).
 Maturity  ours
-Guards    the bound is always reached, to one part in 2^30. In a step no node sends to two or receives from two. Transfers may be interrupted
-          and go on in a later step. Nodes may be overloaded on the way: that is what the safe order is for.
+Guards    the bound is always reached, to one part in 2^30. In a step no node sends to two or
+          receives from two. Transfers may be interrupted and go on in a later step. Nodes may be
+          overloaded on the way: that is what the safe order is for.
 Differs   nothing to differ from.
 """
 

@@ -14,7 +14,12 @@ from headrace.move.gains import Gains
 from headrace.move.room import Network, Place, Room
 from headrace.move.shuffle import walk_home
 
-SHORT = (0.01, 0.03, 0.1, 0.3)  # chances to send a task away from home, tried in turn on short walks
+SHORT = (
+    0.01,
+    0.03,
+    0.1,
+    0.3,
+)  # chances to send a task away from home, tried in turn on short walks
 LONG = (0.1, 0.4)  # and on long ones, of so many times the steps
 LONGER = 25
 TRIES = 8  # short walks at each chance, of which the cheapest is taken; of long ones a quarter
@@ -49,7 +54,11 @@ class Search:
     ) -> None:
         self.problem, self.old, self.new, self.seed = problem, old, new, seed
         self.thorough = thorough  # whether long walks are tried before giving up
-        self.room, self.gains, self.network = Room(problem, old, extra), Gains(problem, old, new.node), Network(problem)
+        self.room, self.gains, self.network = (
+            Room(problem, old, extra),
+            Gains(problem, old, new.node),
+            Network(problem),
+        )
         self.mb = task_state_mb(problem)
         self.moves_left = math.inf if max_moves is None else max_moves
         self.mb_left = math.inf if max_mb is None else max_mb
@@ -66,7 +75,9 @@ class Search:
         self._start_the_lost()
         while self.moves_left >= 1:
             waiting = np.flatnonzero(self.open())
-            if not len(waiting) or not (self._one_move(waiting) or self._some_moves(waiting) or self._detour()):
+            if not len(waiting) or not (
+                self._one_move(waiting) or self._some_moves(waiting) or self._detour()
+            ):
                 return
 
     def do(self, hop: Hop) -> bool:
@@ -86,14 +97,18 @@ class Search:
         return True
 
     def _affordable(self, tasks: Ints) -> Bools:
-        inside = (self.room.node[tasks] == self.new.node[tasks]) | (self.room.node[tasks] == UNPLACED)
+        inside = (self.room.node[tasks] == self.new.node[tasks]) | (
+            self.room.node[tasks] == UNPLACED
+        )
         return inside | (self.mb[tasks] <= self.mb_left)
 
     def _start_the_lost(self) -> None:
         """Tasks that run nowhere start at their place if they fit there, else wherever they fit, the largest first."""
         room, new = self.room, self.new
         lost = np.flatnonzero((room.node == UNPLACED) & (new.node != UNPLACED))
-        size = (room.need.max(axis=0)[lost] / np.maximum(room.limit.max(axis=0), 1.0)).max(axis=1, initial=0.0)
+        size = (room.need.max(axis=0)[lost] / np.maximum(room.limit.max(axis=0), 1.0)).max(
+            axis=1, initial=0.0
+        )
         for t in lost[np.argsort(-size, kind="stable")].tolist():
             if self.moves_left < 1:
                 return
@@ -115,7 +130,9 @@ class Search:
     def _one_move(self, waiting: Ints) -> bool:
         """The move straight home with the largest gain per megabyte; those that lose come last, the least loss first."""
         new = self.new
-        fits = self.room.takes(waiting, new.node[waiting], new.worker[waiting]) & self._affordable(waiting)
+        fits = self.room.takes(waiting, new.node[waiting], new.worker[waiting]) & self._affordable(
+            waiting
+        )
         ready = waiting[fits]
         if not len(ready):
             return False
@@ -124,7 +141,10 @@ class Search:
             return True
         if self.limited:  # what gains nothing would only cost, but what runs nowhere has to start
             order = order[(gain[order] > 0) | (self.room.node[ready[order]] == UNPLACED)]
-        return any(self.do(Hop(t, Place(int(new.node[t]), int(new.worker[t])))) for t in ready[order].tolist())
+        return any(
+            self.do(Hop(t, Place(int(new.node[t]), int(new.worker[t]))))
+            for t in ready[order].tolist()
+        )
 
     def _ranked(self, tasks: Ints) -> tuple[Floats, Ints]:
         """Gains, and the tasks from best to worst."""
@@ -146,7 +166,9 @@ class Search:
         taken = 0
         for t in best[1]:
             place = Place(int(self.new.node[t]), int(self.new.worker[t]))
-            if self.moves_left >= 1 and bool(self.room.takes(np.array([t]), np.array([place.node]), np.array([place.slot]))[0]):
+            if self.moves_left >= 1 and bool(
+                self.room.takes(np.array([t]), np.array([place.node]), np.array([place.slot]))[0]
+            ):
                 taken += self.do(Hop(t, place))
         return taken > 0
 
@@ -176,15 +198,23 @@ class Search:
         """For a partial move, where no single one gains: a few that do so in a row, straight home or with one that makes way."""
         if not self.limited:
             return False
-        return self.do_all(max(self._in_a_row(waiting, DEPTH), self._exchange(waiting), key=lambda found: found[0])[1])
+        return self.do_all(
+            max(
+                self._in_a_row(waiting, DEPTH), self._exchange(waiting), key=lambda found: found[0]
+            )[1]
+        )
 
-    def _in_a_row(self, waiting: Ints, depth: int, gained: float = 0.0, mb: float = 0.0) -> tuple[float, list[Hop]]:
+    def _in_a_row(
+        self, waiting: Ints, depth: int, gained: float = 0.0, mb: float = 0.0
+    ) -> tuple[float, list[Hop]]:
         """The most that a few moves straight home, one after another, gain per megabyte, and these; nothing, if they gain nothing."""
         best: tuple[float, list[Hop]] = (0.0, [])
         if not min(depth, self.moves_left):
             return best
         new = self.new
-        fits = self.room.takes(waiting, new.node[waiting], new.worker[waiting]) & (mb + self.mb[waiting] <= self.mb_left)
+        fits = self.room.takes(waiting, new.node[waiting], new.worker[waiting]) & (
+            mb + self.mb[waiting] <= self.mb_left
+        )
         ready = waiting[fits]
         for t in ready[self._ranked(ready)[1]][:CHOICES].tolist():
             hop, cost = Hop(t, Place(int(new.node[t]), int(new.worker[t]))), mb + float(self.mb[t])
@@ -206,15 +236,27 @@ class Search:
         node, new = self.room.node, self.new
         leaving = waiting[node[waiting] != new.node[waiting]]
         alone = self.gains.of(leaving)
-        # Each counts on the other where it stands now, so two gain together no more than both alone.
-        pairs = [(i, j) for i, t in enumerate(leaving.tolist()) for j in np.flatnonzero(node[leaving] == new.node[t]).tolist()]
-        pairs = sorted((pair for pair in pairs if alone[pair[0]] + alone[pair[1]] > 0), key=lambda p: -alone[p[0]] - alone[p[1]])
+        # Each counts on the other where it stands now, so two gain together no more than both
+        # alone.
+        pairs = [
+            (i, j)
+            for i, t in enumerate(leaving.tolist())
+            for j in np.flatnonzero(node[leaving] == new.node[t]).tolist()
+        ]
+        pairs = sorted(
+            (pair for pair in pairs if alone[pair[0]] + alone[pair[1]] > 0),
+            key=lambda p: -alone[p[0]] - alone[p[1]],
+        )
         for i, j in pairs[:EXCHANGES]:
             t, u = int(leaving[i]), int(leaving[j])
             gain = self._gain_together(t, u)
             hops = self._make_way(u, t) if gain > 0 else []
             mb = self._transferred(hops)
-            worth = gain / max(mb, 1e-9) if hops and len(hops) <= self.moves_left and mb <= self.mb_left else 0.0
+            worth = (
+                gain / max(mb, 1e-9)
+                if hops and len(hops) <= self.moves_left and mb <= self.mb_left
+                else 0.0
+            )
             if worth > best[0] * (1 + 1e-9):
                 best = (worth, hops)
         return best
@@ -227,8 +269,13 @@ class Search:
 
     def _make_way(self, u: int, t: int) -> list[Hop]:
         """Hops after which both are home: u first, straight or parked where there is the most room; empty if that does not fit."""
-        room, home = self.room, [Hop(x, Place(int(self.new.node[x]), int(self.new.worker[x]))) for x in (u, t)]
-        parking = np.flatnonzero(room.nodes_for(u) & (np.arange(len(self.problem.nodes)) != room.node[u]))
+        room, home = (
+            self.room,
+            [Hop(x, Place(int(self.new.node[x]), int(self.new.worker[x]))) for x in (u, t)],
+        )
+        parking = np.flatnonzero(
+            room.nodes_for(u) & (np.arange(len(self.problem.nodes)) != room.node[u])
+        )
         ways = [home]
         for n in parking[np.argsort(-room.spare()[parking], kind="stable")][:3].tolist():
             slot = room.slot_for(u, n)
@@ -240,7 +287,11 @@ class Search:
         """Whether the hops fit one after another."""
         done: list[tuple[int, Place | None]] = []
         for hop in hops:
-            if not bool(self.room.takes(np.array([hop.task]), np.array([hop.place.node]), np.array([hop.place.slot]))[0]):
+            if not bool(
+                self.room.takes(
+                    np.array([hop.task]), np.array([hop.place.node]), np.array([hop.place.slot])
+                )[0]
+            ):
                 break
             done.append((hop.task, self.room.put(hop.task, hop.place)))
         for task, place in reversed(done):
@@ -259,11 +310,15 @@ class Search:
         for steps, heat, tries in kinds:
             found: list[tuple[float, list[Hop]]] = []
             for k in range(tries):
-                walk = walk_home(self.room, self.new, steps=steps, heat=heat, seed=self.seed * 1009 + k)
+                walk = walk_home(
+                    self.room, self.new, steps=steps, heat=heat, seed=self.seed * 1009 + k
+                )
                 if not walk.away:
                     columns = walk.task.tolist(), walk.node.tolist(), walk.slot.tolist()
                     hops = [Hop(t, Place(n, s)) for t, n, s in zip(*columns, strict=True)]
-                    found.append((self._transferred(hops), self._until(hops, away - max(1, away // 20))))
+                    found.append(
+                        (self._transferred(hops), self._until(hops, away - max(1, away // 20)))
+                    )
             for _, hops in sorted(found, key=lambda each: (each[0], len(each[1]))):
                 if self.do_all(hops):
                     return True

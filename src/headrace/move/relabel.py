@@ -1,7 +1,8 @@
 """The same new plan with as little to move as possible: what is alike swaps roles.
 
-Nodes are alike if nothing in the problem tells them apart; racks are alike if their nodes are. Tasks nobody could tell apart may swap too, and so may
-the worker processes of a node. Every figure of the plan stays what it is; megabytes saved come first, then tasks that need not move.
+Nodes are alike if nothing in the problem tells them apart; racks are alike if their nodes are.
+Tasks nobody could tell apart may swap too, and so may the worker processes of a node. Every figure
+of the plan stays what it is; megabytes saved come first, then tasks that need not move.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class Relabelled:
     saved_moves: int
 
 
-def relabel(problem: Problem, old: Assignment, new: Assignment, *, tasks: bool = True) -> Relabelled:
+def relabel(
+    problem: Problem, old: Assignment, new: Assignment, *, tasks: bool = True
+) -> Relabelled:
     """Match the new plan's nodes, and with `tasks` its tasks of one kind, to the old plan's: never more megabytes than before."""
     refuse_wrong_plan(problem, old, "old")
     refuse_wrong_plan(problem, new, "new")
@@ -51,7 +54,9 @@ def relabel(problem: Problem, old: Assignment, new: Assignment, *, tasks: bool =
 def _kinds(problem: Problem) -> Classes | None:
     try:
         return classes_of(problem)
-    except Unsupported:  # measured shares tell more tasks apart than can be listed: then only nodes and workers swap
+    except (
+        Unsupported
+    ):  # measured shares tell more tasks apart than can be listed: then only nodes and workers swap
         return None
 
 
@@ -62,7 +67,9 @@ def moved(problem: Problem, old: Assignment, new: Assignment) -> tuple[float, in
     return round(float(task_state_mb(problem)[gone].sum()), 9), len(gone), int(inside.sum())
 
 
-def kept_weight(problem: Problem, old: Assignment, new: Assignment, classes: Classes | None) -> Floats:
+def kept_weight(
+    problem: Problem, old: Assignment, new: Assignment, classes: Classes | None
+) -> Floats:
     """What stays in place if the part of node a in the new plan goes to node b, [a, b]: megabytes, then tasks."""
     n, mb = len(problem.nodes), problem.state_mb
     least = mb[mb > 0].min(initial=np.inf)
@@ -152,9 +159,14 @@ def _pair_up(were: Ints, places: Ints, open_task: Ints, open_place: Ints) -> tup
     a_order, b_order = np.argsort(a, kind="stable"), np.argsort(b, kind="stable")
     a, b, i, j = a[a_order], b[b_order], i[a_order], j[b_order]
     # The k-th task of a value goes to the k-th place of that value.
-    a_rank, b_rank = np.arange(len(a)) - np.searchsorted(a, a), np.arange(len(b)) - np.searchsorted(b, b)
+    a_rank, b_rank = (
+        np.arange(len(a)) - np.searchsorted(a, a),
+        np.arange(len(b)) - np.searchsorted(b, b),
+    )
     size = len(were) + 1
-    _, in_a, in_b = np.intersect1d(a * size + a_rank, b * size + b_rank, assume_unique=True, return_indices=True)
+    _, in_a, in_b = np.intersect1d(
+        a * size + a_rank, b * size + b_rank, assume_unique=True, return_indices=True
+    )
     return i[in_a], j[in_b]
 
 
@@ -162,7 +174,9 @@ def match_workers(problem: Problem, old: Assignment, new: Assignment) -> Assignm
     """The same plan with every node's worker processes numbered so that as many tasks as can keep theirs."""
     worker = new.worker.copy()
     slots = problem.slot_taken.shape[1]
-    differs = np.unique(new.node[(new.node != UNPLACED) & (new.node == old.node) & (new.worker != old.worker)])
+    differs = np.unique(
+        new.node[(new.node != UNPLACED) & (new.node == old.node) & (new.worker != old.worker)]
+    )
     for n in differs.tolist():
         here = np.flatnonzero(new.node == n)
         stays = here[(old.node[here] == n) & (old.worker[here] < slots)]

@@ -47,7 +47,9 @@ class Room:
     def __init__(self, problem: Problem, plan: Assignment, extra: Floats | None = None) -> None:
         self.problem = problem
         self.node, self.slot = plan.node.copy(), plan.worker.copy()
-        self.need = np.stack([problem.task_demand(y) for y in range(len(problem.types))])  # [Y, T, K]
+        self.need = np.stack(
+            [problem.task_demand(y) for y in range(len(problem.types))]
+        )  # [Y, T, K]
         self.limit = problem.capacity - problem.taken + (0.0 if extra is None else extra)  # [N, K]
         self.component = problem.component_of
         self.topology = problem.topology[self.component]  # [T]
@@ -56,12 +58,16 @@ class Room:
         self.usable = np.zeros((len(problem.nodes), slots), dtype=bool)
         self.usable[:, : problem.slot_taken.shape[1]] = ~problem.slot_taken
         self.free = self.limit.copy()
-        self.in_slot = np.zeros((len(problem.nodes), slots, len(problem.topologies)), dtype=np.int64)
+        self.in_slot = np.zeros(
+            (len(problem.nodes), slots, len(problem.topologies)), dtype=np.int64
+        )
         self.slot_memory = np.zeros((len(problem.nodes), slots))
         self.of_component = np.zeros((len(problem.tasks), len(problem.nodes)), dtype=np.int64)
         for t in np.flatnonzero(plan.node != UNPLACED).tolist():
             self._add(t, Place(int(plan.node[t]), int(plan.worker[t])), 1)
-        self.slack = TOLERANCE * np.maximum(1.0, np.where(np.isfinite(self.limit), np.abs(self.limit), 1.0))
+        self.slack = TOLERANCE * np.maximum(
+            1.0, np.where(np.isfinite(self.limit), np.abs(self.limit), 1.0)
+        )
 
     def _add(self, task: int, place: Place, sign: int) -> None:
         n, s = place.node, place.slot
@@ -72,7 +78,11 @@ class Room:
 
     def place_of(self, task: int) -> Place | None:
         """Where a task stands now."""
-        return None if self.node[task] == UNPLACED else Place(int(self.node[task]), int(self.slot[task]))
+        return (
+            None
+            if self.node[task] == UNPLACED
+            else Place(int(self.node[task]), int(self.slot[task]))
+        )
 
     def put(self, task: int, place: Place | None) -> Place | None:
         """Move a task, and say where it stood."""
@@ -81,7 +91,9 @@ class Room:
             self._add(task, before, -1)
         if place is not None:
             self._add(task, place, 1)
-        self.node[task], self.slot[task] = (place.node, place.slot) if place is not None else (UNPLACED, UNPLACED)
+        self.node[task], self.slot[task] = (
+            (place.node, place.slot) if place is not None else (UNPLACED, UNPLACED)
+        )
         return before
 
     def plan(self) -> Assignment:
@@ -107,7 +119,9 @@ class Room:
         g = self.topology[tasks]
         others = self.in_slot[node, slot].sum(axis=-1) - self.in_slot[node, slot, g]
         heap = self.problem.worker_heap_mb[g]
-        full = np.isfinite(heap) & (self.slot_memory[node, slot] + self.memory[tasks] > heap * (1 + TOLERANCE))
+        full = np.isfinite(heap) & (
+            self.slot_memory[node, slot] + self.memory[tasks] > heap * (1 + TOLERANCE)
+        )
         return self.usable[node, slot] & (others == 0) & ~full
 
     def nodes_for(self, task: int) -> Bools:
@@ -146,7 +160,16 @@ class Room:
         if (problem.allowed is not None and not problem.allowed[c, node]) or (
             problem.apart[c] and self.of_component[c, node] > 0
         ):
-            return [Lack(node, "pins" if problem.allowed is not None and not problem.allowed[c, node] else "apart", 1, 0)]
+            return [
+                Lack(
+                    node,
+                    "pins"
+                    if problem.allowed is not None and not problem.allowed[c, node]
+                    else "apart",
+                    1,
+                    0,
+                )
+            ]
         need, free = self.need[problem.node_type[node], task], self.free[node]
         found = [
             Lack(node, name[k], float(need[k]), float(free[k]))
@@ -162,10 +185,14 @@ class Network:
 
     def __init__(self, problem: Problem) -> None:
         price = SendPrice.of(problem)
-        sized = any(s.bytes > 0 for s in problem.streams) or bool((problem.pairs.bytes_per_s > 0).any())
+        sized = any(s.bytes > 0 for s in problem.streams) or bool(
+            (problem.pairs.bytes_per_s > 0).any()
+        )
         self.problem = problem
         self.limits = (
-            (sized and bool(np.isfinite(problem.bandwidth_mbps).any())) or price.to_worker_ms > 0 or price.to_node_ms > 0
+            (sized and bool(np.isfinite(problem.bandwidth_mbps).any()))
+            or price.to_worker_ms > 0
+            or price.to_node_ms > 0
         )
 
     def excess(self, plan: Assignment) -> Floats:
@@ -176,7 +203,11 @@ class Network:
         cpu = use(problem, plan, workers, sent).resources[:, CPU]
         load = np.column_stack([cpu, sent.out_bytes * 8 / 1e6, sent.in_bytes * 8 / 1e6])
         limit = np.column_stack(
-            [problem.capacity[:, CPU] - problem.taken[:, CPU], problem.bandwidth_mbps, problem.bandwidth_mbps]
+            [
+                problem.capacity[:, CPU] - problem.taken[:, CPU],
+                problem.bandwidth_mbps,
+                problem.bandwidth_mbps,
+            ]
         )
         return np.maximum(0.0, load - limit * (1 + np.sign(limit) * TOLERANCE))
 
@@ -196,7 +227,9 @@ def refuse_full(problem: Problem, old: Assignment, new: Assignment) -> None:
         if not bool(room.takes(np.array([t]), np.array([place.node]), np.array([place.slot]))[0]):
             lack = room.lacks(t, place.node)
             need = (
-                f"{lack[0].needed:g} {lack[0].resource}, {max(0.0, lack[0].available):g} free" if lack else f"slot {place.slot}"
+                f"{lack[0].needed:g} {lack[0].resource}, {max(0.0, lack[0].available):g} free"
+                if lack
+                else f"slot {place.slot}"
             )
             name, node = problem.task_name(t), problem.nodes[place.node]
             raise Infeasible(

@@ -1,8 +1,9 @@
 """An order of single-task moves in which nothing is overloaded on the way, the best first.
 
-Tasks of nodes that are gone start first. Then the move with the largest gain per megabyte that fits comes next, so that one may stop after any of them; where no
-task can go straight to its place, some are parked on a third node. What cannot be ordered is refused with the tasks that are stuck and the room
-that would do.
+Tasks of nodes that are gone start first. Then the move with the largest gain per megabyte that fits
+comes next, so that one may stop after any of them; where no task can go straight to its place, some
+are parked on a third node. What cannot be ordered is refused with the tasks that are stuck and the
+room that would do.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class SafeOrder:
     moves: tuple[Move, ...]
     plan: Assignment  # after them
     complete: bool  # whether that is the new plan
-    traffic_before: float | None  # tuples/s between nodes; None if tasks of a lost node were missing
+    traffic_before: (
+        float | None
+    )  # tuples/s between nodes; None if tasks of a lost node were missing
     traffic_after: float | None
     waiting: tuple[str, ...] = ()  # tasks not yet at their place
     notes: tuple[str, ...] = field(default=())
@@ -89,7 +92,14 @@ class NoSafeOrder(Infeasible):
     """There is no safe order, or none was found; says which, who is stuck and what room would do."""
 
     def __init__(
-        self, message: str, *, stuck: tuple[str, ...], slack: tuple[More, ...], proven: bool, so_far: SafeOrder, **fields: Any
+        self,
+        message: str,
+        *,
+        stuck: tuple[str, ...],
+        slack: tuple[More, ...],
+        proven: bool,
+        so_far: SafeOrder,
+        **fields: Any,
     ) -> None:
         super().__init__(message, **fields)
         self.stuck = stuck
@@ -128,17 +138,29 @@ def safe_order(
         )  # fmt: skip
     notes = tuple(f"topology {name} stops first" for name in _topologies(problem, stops))
     search.run()
-    if not limited and search.open().any() and (fresh := (begin.node == UNPLACED) & (new.node != UNPLACED)).any():
+    if (
+        not limited
+        and search.open().any()
+        and (fresh := (begin.node == UNPLACED) & (new.node != UNPLACED)).any()
+    ):
         late = starting_last(problem, begin, new, fresh, seed)
         if late is not None:
-            search, notes = late, (*notes, "tasks that run nowhere start last: with them there would be no room to move")
+            search, notes = (
+                late,
+                (
+                    *notes,
+                    "tasks that run nowhere start last: with them there would be no room to move",
+                ),
+            )
     order = described(problem, begin, new, search.hops, assumed_mbps, notes, best_part=limited)
     if limited or not search.open().any():
         return order
     raise refusal(search, order)
 
 
-def starting_last(problem: Problem, old: Assignment, new: Assignment, fresh: Bools, seed: int) -> Search | None:
+def starting_last(
+    problem: Problem, old: Assignment, new: Assignment, fresh: Bools, seed: int
+) -> Search | None:
     """The order in which tasks that run nowhere wait until all others are home; None if there is none either."""
     others = Assignment(np.where(fresh, UNPLACED, new.node), np.where(fresh, UNPLACED, new.worker))
     first = Search(problem, old, others, None, None, seed)
@@ -158,7 +180,9 @@ def refusal(search: Search, so_far: SafeOrder) -> NoSafeOrder:
     proven = proven_stuck(search.problem, search.old, search.new)
     slack = room_that_would_do(search)
     sure = (
-        "proven: every state that can be reached was tried" if proven else "not proven: there may be an order that was not found"
+        "proven: every state that can be reached was tried"
+        if proven
+        else "not proven: there may be an order that was not found"
     )
     fix = (
         ", ".join(f"{m.amount:g} more {m.resource} on {m.node}" for m in slack)
@@ -189,12 +213,23 @@ def described(
     start = None if missing else traffic(problem, old).inter_node
     if missing:
         notes = (*notes, f"{missing} tasks start without their state ({fresh_mb:g} MB)")
-    gains, by_worker = Gains(problem, old, new.node), any(s.grouping == "local-or-shuffle" for s in problem.streams)
+    gains, by_worker = (
+        Gains(problem, old, new.node),
+        any(s.grouping == "local-or-shuffle" for s in problem.streams),
+    )
     now, values, moves = start, [start], list[Move]()
     for hop in hops:
         t, here, there = hop.task, int(node[hop.task]), hop.place.node
         node[t], worker[t] = there, hop.place.slot
-        kind: Kind = "start" if here == UNPLACED else "worker" if here == there else "move" if there == new.node[t] else "park"
+        kind: Kind = (
+            "start"
+            if here == UNPLACED
+            else "worker"
+            if here == there
+            else "move"
+            if there == new.node[t]
+            else "park"
+        )
         missing -= kind == "start"
         amount = float(mb[t]) if kind in ("move", "park") else 0.0
         gain = gains.move(t, there) if here != there else 0.0
@@ -203,12 +238,23 @@ def described(
             now = traffic(problem, Assignment(node, worker)).inter_node
         elif before is not None:
             now = before - gain
-        seconds, assumed = transfer_seconds(problem, np.array([here]), np.array([there]), np.array([amount]), assumed_mbps)
+        seconds, assumed = transfer_seconds(
+            problem, np.array([here]), np.array([there]), np.array([amount]), assumed_mbps
+        )
         notes = notes if assumed == notes[-1:] else notes + assumed
         source = None if here == UNPLACED else problem.nodes[here]
         gain = None if before is None or now is None else before - now
         moves.append(
-            Move(kind, problem.task_name(t), source, problem.nodes[there], hop.place.slot, amount, float(seconds[0]), gain)
+            Move(
+                kind,
+                problem.task_name(t),
+                source,
+                problem.nodes[there],
+                hop.place.slot,
+                amount,
+                float(seconds[0]),
+                gain,
+            )
         )
         values.append(now)
     end = _best_end(values, moves) if best_part else len(moves)
@@ -237,4 +283,7 @@ def _best_end(values: list[float | None], moves: list[Move]) -> int:
 
 
 def _topologies(problem: Problem, tasks: Bools) -> list[str]:
-    return [problem.topologies[g] for g in np.unique(problem.topology[problem.component_of[tasks]]).tolist()]
+    return [
+        problem.topologies[g]
+        for g in np.unique(problem.topology[problem.component_of[tasks]]).tolist()
+    ]

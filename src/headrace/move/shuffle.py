@@ -1,7 +1,8 @@
 """Getting everybody home when nobody can go straight home: a random walk from state to state, each of which fits.
 
-Every step of the walk moves one task to a slot with room for it, so the walk itself is the order looked for. Tasks away from home drift, those at home
-are sent away now and then, which lets others in; detours that prove unnecessary are taken out again at the end.
+Every step of the walk moves one task to a slot with room for it, so the walk itself is the order
+looked for. Tasks away from home drift, those at home are sent away now and then, which lets others
+in; detours that prove unnecessary are taken out again at the end.
 """
 
 from __future__ import annotations
@@ -67,8 +68,12 @@ def walk_home(room: Room, home: Assignment, *, steps: int, heat: float, seed: in
         room.need, problem.node_type.copy(), room.slack, allowed, problem.apart.copy(), room.component.copy(), room.topology.copy(), room.memory,
         problem.worker_heap_mb * (1 + TOLERANCE), room.usable,
     )  # fmt: skip
-    state = State(room.node, room.slot, room.free, room.of_component, room.in_slot, room.slot_memory)
-    task, node, slot, away = _wander(terms, _copy(state), home.node.copy(), home.worker.copy(), steps, heat, seed)
+    state = State(
+        room.node, room.slot, room.free, room.of_component, room.in_slot, room.slot_memory
+    )
+    task, node, slot, away = _wander(
+        terms, _copy(state), home.node.copy(), home.worker.copy(), steps, heat, seed
+    )
     if not away:
         kept = _without_loops(_states(state, task, node, slot))
         task, node, slot = task[kept], node[kept], slot[kept]
@@ -103,7 +108,11 @@ def _node_takes(terms: Terms, state: State, t: int, n: int) -> bool:
 @compiled
 def _slot_takes(terms: Terms, state: State, t: int, n: int, s: int) -> bool:
     """Whether a slot is free, or holds the task's topology, and has the memory."""
-    if s >= terms.usable.shape[1] or not terms.usable[n, s] or (state.node[t] == n and state.slot[t] == s):
+    if (
+        s >= terms.usable.shape[1]
+        or not terms.usable[n, s]
+        or (state.node[t] == n and state.slot[t] == s)
+    ):
         return False
     g = terms.topology[t]
     for other in range(state.in_slot.shape[2]):
@@ -152,7 +161,11 @@ def _wander(
         if state.node[part[i]] != home[part[i]] or state.slot[part[i]] != home_slot[part[i]]:
             _swap(part, i, away)
             away += 1
-    task, node, slot = np.empty(steps, np.int64), np.empty(steps, np.int64), np.empty(steps, np.int64)
+    task, node, slot = (
+        np.empty(steps, np.int64),
+        np.empty(steps, np.int64),
+        np.empty(steps, np.int64),
+    )
     hops = 0
     for _ in range(steps):
         if away == 0:
@@ -162,7 +175,11 @@ def _wander(
         if at_home and np.random.random() >= heat:
             continue
         t = part[i]
-        n = int(home[t]) if not at_home and np.random.random() < 0.5 else np.random.randint(len(terms.node_type))
+        n = (
+            int(home[t])
+            if not at_home and np.random.random() < 0.5
+            else np.random.randint(len(terms.node_type))
+        )
         if not _node_takes(terms, state, t, n):
             continue
         s = int(home_slot[t])
@@ -189,7 +206,9 @@ def _states(start: State, task: Ints, node: Ints, slot: Ints) -> Ints:
     found = np.zeros(len(task) + 1, np.int64)
     for i in range(len(task)):
         t = task[i]
-        found[i + 1] = found[i] ^ _mixed(t, int(where[t]), int(which[t])) ^ _mixed(t, node[i], slot[i])
+        found[i + 1] = (
+            found[i] ^ _mixed(t, int(where[t]), int(which[t])) ^ _mixed(t, node[i], slot[i])
+        )
         where[t], which[t] = node[i], slot[i]
     return found
 

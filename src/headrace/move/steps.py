@@ -32,8 +32,13 @@ class Volumes:
     def __post_init__(self) -> None:
         shape = (len(self.sources), len(self.targets))
         if self.units.shape != shape or self.cost.shape != shape:
-            raise InvalidInput(f"volumes are {self.units.shape}, costs {self.cost.shape}; {shape} sources and targets are named")
-        for what, values in ((f"volume in {self.unit}", self.units), (f"cost in {self.clock}", self.cost)):
+            raise InvalidInput(
+                f"volumes are {self.units.shape}, costs {self.cost.shape}; {shape} sources and targets are named"
+            )
+        for what, values in (
+            (f"volume in {self.unit}", self.units),
+            (f"cost in {self.clock}", self.cost),
+        ):
             wrong = np.argwhere(~(np.isfinite(values) & (values >= 0)))
             if len(wrong):
                 i, j = wrong[0].tolist()
@@ -43,7 +48,9 @@ class Volumes:
         free = np.argwhere((self.units > 0) & (self.cost <= 0))
         if len(free):
             i, j = free[0].tolist()
-            raise InvalidInput(f"{self.units[i, j]:g} {self.unit} from {self.sources[i]} to {self.targets[j]} cost nothing")
+            raise InvalidInput(
+                f"{self.units[i, j]:g} {self.unit} from {self.sources[i]} to {self.targets[j]} cost nothing"
+            )
 
     @cached_property
     def bound(self) -> float:
@@ -51,7 +58,9 @@ class Volumes:
         return longest_line(self.cost)
 
 
-class Transfer(NamedTuple):  # there may be a hundred thousand of them: a tuple is made three times as quickly
+class Transfer(
+    NamedTuple
+):  # there may be a hundred thousand of them: a tuple is made three times as quickly
     """So much from one node to another."""
 
     source: Name
@@ -75,7 +84,9 @@ class Moves:
     bound: float
     unit: str = "MB"
     clock: str = "s"
-    one_port: float | None = None  # the same steps where a node also sends to one at a time; None: as the makespan
+    one_port: float | None = (
+        None  # the same steps where a node also sends to one at a time; None: as the makespan
+    )
     notes: tuple[str, ...] = field(default=())
 
     @cached_property
@@ -93,7 +104,10 @@ class Moves:
         """As the contract has it."""
         steps = [
             {
-                "transfers": [{"from": t.source, "to": t.target, "units": whole(t.units)} for t in step.transfers],
+                "transfers": [
+                    {"from": t.source, "to": t.target, "units": whole(t.units)}
+                    for t in step.transfers
+                ],
                 "cost": whole(step.cost),
             }
             for step in self.steps
@@ -111,7 +125,12 @@ def whole(number: float) -> float | int:
 
 
 def steps_of(
-    volumes: Volumes, step: Ints, source: Ints, target: Ints, units: Iterable[float], cost: Sequence[float]
+    volumes: Volumes,
+    step: Ints,
+    source: Ints,
+    target: Ints,
+    units: Iterable[float],
+    cost: Sequence[float],
 ) -> tuple[Step, ...]:
     """Steps from parts in the order of their steps; `cost` is per step."""
     grouped: list[list[Transfer]] = [[] for _ in cost]

@@ -46,8 +46,14 @@ def why_stuck(search: Search) -> Why:
     for t in waiting[:NAMED]:
         here = "nowhere" if room.node[t] == UNPLACED else problem.nodes[room.node[t]]
         lack = next(iter(room.lacks(t, int(new.node[t]))), None)
-        short = f"lacks {lack.missing:g} {lack.resource}" if lack else "cannot be taken without overloading the network or a slot"
-        parts.append(f"{problem.task_name(t)} ({here} -> {problem.nodes[new.node[t]]}, {short} there)")
+        short = (
+            f"lacks {lack.missing:g} {lack.resource}"
+            if lack
+            else "cannot be taken without overloading the network or a slot"
+        )
+        parts.append(
+            f"{problem.task_name(t)} ({here} -> {problem.nodes[new.node[t]]}, {short} there)"
+        )
     more = f" and {len(waiting) - NAMED} more" if len(waiting) > NAMED else ""
     count = "1 task cannot move" if len(waiting) == 1 else f"{len(waiting)} tasks cannot swap"
     text = f"{count}: {', '.join(parts)}{more}"
@@ -63,7 +69,10 @@ def why_stuck(search: Search) -> Why:
 def least_lack(room: Room, tasks: list[int]) -> tuple[int, Lack] | None:
     """The task and the node that come nearest to each other, and what is missing most there; None if no room of any size would help."""
     best: tuple[float, int, Lack] | None = None
-    scale = {name: max(1e-9, float(np.mean(room.limit[:, k]))) for k, name in enumerate(room.problem.resources)}
+    scale = {
+        name: max(1e-9, float(np.mean(room.limit[:, k])))
+        for k, name in enumerate(room.problem.resources)
+    }
     for t in tasks:
         for n in range(len(room.problem.nodes)):
             lacks = room.lacks(t, n)
@@ -96,7 +105,9 @@ def room_that_would_do(search: Search) -> tuple[More, ...]:
 
 def _again(search: Search, extra: Floats) -> Search:
     """The same search with more room."""
-    again = Search(search.problem, search.old, search.new, None, None, search.seed, extra, thorough=False)
+    again = Search(
+        search.problem, search.old, search.new, None, None, search.seed, extra, thorough=False
+    )
     again.run()
     return again
 
@@ -112,19 +123,26 @@ def _trimmed(search: Search, extra: Floats) -> Floats:
 
 
 def _named(problem: Problem, extra: Floats) -> tuple[More, ...]:
-    return tuple(More(problem.nodes[n], problem.resources[k], float(extra[n, k])) for n, k in np.argwhere(extra > 0).tolist())
+    return tuple(
+        More(problem.nodes[n], problem.resources[k], float(extra[n, k]))
+        for n, k in np.argwhere(extra > 0).tolist()
+    )
 
 
 def proven_stuck(problem: Problem, old: Assignment, new: Assignment) -> bool:
     """Whether all states that can be reached from one end were tried and the other end is not among them.
 
-    Slots, worker heap and bandwidth are left out, which only allows more: what cannot be reached here cannot be reached at all.
+    Slots, worker heap and bandwidth are left out, which only allows more: what cannot be reached
+    here cannot be reached at all.
     """
     if _all_reached(problem, old, new.node):
         return True
     # Every move can be taken back, as long as no state on the way is overloaded.
     room = Room(problem, old)
-    sound = bool((room.free >= -room.slack).all()) and not ((old.node == UNPLACED) & (new.node != UNPLACED)).any()
+    sound = (
+        bool((room.free >= -room.slack).all())
+        and not ((old.node == UNPLACED) & (new.node != UNPLACED)).any()
+    )
     return sound and _all_reached(problem, new, old.node)
 
 

@@ -18,12 +18,20 @@ AHEAD_S = 60.0  # clocks that are kept in step differ by far less
 # What makes two rows the same sample, however often it was sent.
 KEYS = {"tasks": ("topology", "task", "event_time"), "edges": ("topology", "from_task", "to_task", "event_time"),
         "nodes": ("node", "event_time")}  # fmt: skip
-TEXTS = {"tasks": ("topology", "task", "component", "node"), "edges": ("topology", "from_task", "to_task"), "nodes": ("node",)}
+TEXTS = {
+    "tasks": ("topology", "task", "component", "node"),
+    "edges": ("topology", "from_task", "to_task"),
+    "nodes": ("node",),
+}
 TASK_NAMES = {"tasks": ("task",), "edges": ("from_task", "to_task"), "nodes": ()}
 NEEDED = {"tasks": ("tuples_in", "tuples_out", "cpu_ms"), "edges": ("tuples",), "nodes": ()}
 OPTIONAL = {"tasks": ("queue_length", "memory_mb"), "edges": ("bytes",),
             "nodes": ("sockets", "cores", "ghz", "flops_per_cycle", "memory_mb", "bandwidth_mbps", "slots")}  # fmt: skip
-FRACTIONS = {"tasks": ("cpu_ms", "memory_mb"), "edges": (), "nodes": ("ghz", "flops_per_cycle", "memory_mb", "bandwidth_mbps")}
+FRACTIONS = {
+    "tasks": ("cpu_ms", "memory_mb"),
+    "edges": (),
+    "nodes": ("ghz", "flops_per_cycle", "memory_mb", "bandwidth_mbps"),
+}
 LARGEST = 1.7e308  # NaN counts as more than any number
 
 
@@ -42,7 +50,11 @@ def others(rows: DataFrame, kind: str, *, lateness_s: float = LATENESS_S) -> Dat
 def judged(rows: DataFrame, kind: str, *, lateness_s: float = LATENESS_S) -> DataFrame:
     """Rows of all sorts, with the `table` they belong to and, if that is the quarantine, the `reason`."""
     reason = F.coalesce(*(F.when(fault, text) for fault, text in faults(kind)))
-    table = F.when(F.col("reason").isNotNull(), QUARANTINE).when(late(lateness_s), LATE).otherwise(EVENTS)
+    table = (
+        F.when(F.col("reason").isNotNull(), QUARANTINE)
+        .when(late(lateness_s), LATE)
+        .otherwise(EVENTS)
+    )
     return rows.withColumn("reason", reason).withColumn("table", table)
 
 

@@ -41,7 +41,9 @@ def estimates(
         for machine in types:
             if not measured.get(component.name, {}).keys() & {machine, "*"}:
                 similar = most_similar(name, component.spout, known)
-                result.setdefault(component.name, {})[machine] = estimate(similar, machine, known, ghz)
+                result.setdefault(component.name, {})[machine] = estimate(
+                    similar, machine, known, ghz
+                )
     return result
 
 
@@ -55,25 +57,41 @@ def most_similar(name: str, spout: bool, known: Sequence[Fit]) -> list[Fit]:
     return [f for f in same_role if f.component == alike[0]] if alike else same_role
 
 
-def estimate(similar: Sequence[Fit], machine: str, known: Sequence[Fit], ghz: Mapping[str, float]) -> dict[str, Any]:
+def estimate(
+    similar: Sequence[Fit], machine: str, known: Sequence[Fit], ghz: Mapping[str, float]
+) -> dict[str, Any]:
     """What similar components cost, carried over to a machine type: the middle one of them."""
     there = [f for f in similar if f.machine_type == machine]
     chosen = there or list(similar)
-    factors = [1.0 if there else slowdown(f.machine_type or "*", machine, known, ghz) for f in chosen]
+    factors = [
+        1.0 if there else slowdown(f.machine_type or "*", machine, known, ghz) for f in chosen
+    ]
     sources = sorted({f"{f.component} on {f.machine_type or '*'}" for f in chosen})
     shown = sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1} more"
     return {
-        "cpu_ms": float(f"{median(f.cpu_ms * by for f, by in zip(chosen, factors, strict=True)):.6g}"),
-        "cpu_fixed": float(f"{median(f.cpu_fixed * by for f, by in zip(chosen, factors, strict=True)):.6g}"),
+        "cpu_ms": float(
+            f"{median(f.cpu_ms * by for f, by in zip(chosen, factors, strict=True)):.6g}"
+        ),
+        "cpu_fixed": float(
+            f"{median(f.cpu_fixed * by for f, by in zip(chosen, factors, strict=True)):.6g}"
+        ),
         "estimated": True,
         "flag": f"estimated from {shown}",
     }
 
 
-def slowdown(measured_on: str, machine: str, known: Sequence[Fit], ghz: Mapping[str, float]) -> float:
+def slowdown(
+    measured_on: str, machine: str, known: Sequence[Fit], ghz: Mapping[str, float]
+) -> float:
     """How many times longer work takes on a machine type: from components measured on both, or else from their clocks."""
-    cost = {(f.topology, f.component, f.machine_type or "*"): f.cpu_ms for f in known if f.cpu_ms > 0}
-    both = [ms / cost[t, c, measured_on] for (t, c, on), ms in cost.items() if on == machine and (t, c, measured_on) in cost]
+    cost = {
+        (f.topology, f.component, f.machine_type or "*"): f.cpu_ms for f in known if f.cpu_ms > 0
+    }
+    both = [
+        ms / cost[t, c, measured_on]
+        for (t, c, on), ms in cost.items()
+        if on == machine and (t, c, measured_on) in cost
+    ]
     if both:
         return median(both)
     if ghz.get(measured_on) and ghz.get(machine):

@@ -31,7 +31,12 @@ class Finding:
     numbers: dict[str, float] = field(default_factory=dict[str, float])
 
     def to_json(self) -> dict[str, object]:
-        return {"kind": self.kind, "where": self.where, "message": self.message, "numbers": self.numbers}
+        return {
+            "kind": self.kind,
+            "where": self.where,
+            "message": self.message,
+            "numbers": self.numbers,
+        }
 
 
 def diagnose(application: Application) -> Iterator[Finding]:
@@ -49,7 +54,10 @@ def diagnose(application: Application) -> Iterator[Finding]:
 
 def _stage(m: Measured) -> Finding:
     """One line on a stage, with nothing wrong said."""
-    slowest, median = sum(run.slowest_ms for run in m.runs) / 1000, sum(run.median_ms for run in m.runs) / 1000
+    slowest, median = (
+        sum(run.slowest_ms for run in m.runs) / 1000,
+        sum(run.median_ms for run in m.runs) / 1000,
+    )
     runs = f"{len(m.runs)} runs of " if len(m.runs) > 1 else ""
     message = (
         f"{runs}{m.component.tasks} tasks, {m.work.cpu_ms / 1000:.3g} s of CPU in {m.work.run_ms / 1000:.3g} s of work, "
@@ -67,21 +75,30 @@ def _stage(m: Measured) -> Finding:
 def _skew(m: Measured) -> Iterator[Finding]:
     """Slowest against median task, summed over the runs of a stage: both weigh as they delay."""
     runs = [run for run in m.runs if run.succeeded > 1]
-    slowest, median = sum(run.slowest_ms for run in runs) / 1000, sum(run.median_ms for run in runs) / 1000
+    slowest, median = (
+        sum(run.slowest_ms for run in runs) / 1000,
+        sum(run.median_ms for run in runs) / 1000,
+    )
     if not runs or slowest < SKEWED * median or (slowest - median) < SKEW_COSTS_S * len(runs):
         return
     ratio = slowest / max(median, 0.001)
-    records, tasks = sum(run.records for run in runs), sum(run.succeeded for run in runs) / len(runs)
+    records, tasks = (
+        sum(run.records for run in runs),
+        sum(run.succeeded for run in runs) / len(runs),
+    )
     share = sum(run.slowest_records for run in runs) / records if records else 0.0
     message = f"its slowest task takes {slowest / len(runs):.3g} s, its median task {median / len(runs):.3g} s: {ratio:.3g} times"
     if share > SKEWED / tasks:
         message += f"; it reads {share:.0%} of the records, an even share is {1 / tasks:.0%}"
         message += ", so the keys are skewed: split the heavy ones or let adaptive execution do it"
     elif records:
-        message += (
-            f"; it reads {share:.0%} of the records, no more than the others, so it is the machine or the code, not the keys"
-        )
-    yield Finding("skew", m.component.name, message, {"slowest_s": slowest, "median_s": median, "ratio": ratio, "records": share})
+        message += f"; it reads {share:.0%} of the records, no more than the others, so it is the machine or the code, not the keys"
+    yield Finding(
+        "skew",
+        m.component.name,
+        message,
+        {"slowest_s": slowest, "median_s": median, "ratio": ratio, "records": share},
+    )
 
 
 def _remote(application: Application) -> Iterator[Finding]:
@@ -96,19 +113,38 @@ def _remote(application: Application) -> Iterator[Finding]:
         f"{share:.0%} of {_size(total.shuffle_bytes)} of shuffle reads came from another executor; spread by chance over "
         f"{executors} executors on {hosts} hosts it would be {1 - 1 / executors:.0%}; tasks waited {waited:.0%} of their time for it"
     )
-    yield Finding("remote", "application", message, {"share": share, "bytes": total.shuffle_bytes, "waiting": waited})
+    yield Finding(
+        "remote",
+        "application",
+        message,
+        {"share": share, "bytes": total.shuffle_bytes, "waiting": waited},
+    )
     for m in application.components:
-        if m.work.shuffle_bytes >= REMOTE_BYTES and (here := m.work.remote_bytes / m.work.shuffle_bytes) >= REMOTE:
+        if (
+            m.work.shuffle_bytes >= REMOTE_BYTES
+            and (here := m.work.remote_bytes / m.work.shuffle_bytes) >= REMOTE
+        ):
             message = f"{here:.0%} of its {_size(m.work.shuffle_bytes)} of shuffle reads are remote"
-            yield Finding("remote", m.component.name, message, {"share": here, "bytes": m.work.shuffle_bytes})
+            yield Finding(
+                "remote", m.component.name, message, {"share": here, "bytes": m.work.shuffle_bytes}
+            )
 
 
 def _waiting(m: Measured) -> Iterator[Finding]:
     """Tasks that run without computing: the only sign in a log of a machine that is shared with others."""
     share = 1 - m.work.cpu_ms / max(m.work.run_ms, 1)
     if share > WAITING and share * m.work.run_ms > WAITING_COSTS_S * 1000:
-        why = "for Python workers, mostly" if m.component.in_python else "for disk, network, or cores that others use"
-        yield Finding("waiting", m.component.name, f"its tasks wait {share:.0%} of their time: {why}", {"share": share})
+        why = (
+            "for Python workers, mostly"
+            if m.component.in_python
+            else "for disk, network, or cores that others use"
+        )
+        yield Finding(
+            "waiting",
+            m.component.name,
+            f"its tasks wait {share:.0%} of their time: {why}",
+            {"share": share},
+        )
 
 
 def _spill(m: Measured) -> Iterator[Finding]:
@@ -118,7 +154,10 @@ def _spill(m: Measured) -> Iterator[Finding]:
             "give executors more memory, or the stage more and smaller tasks"
         )
         yield Finding(
-            "spill", m.component.name, message, {"disk_bytes": m.work.spilled_disk, "memory_bytes": m.work.spilled_memory}
+            "spill",
+            m.component.name,
+            message,
+            {"disk_bytes": m.work.spilled_disk, "memory_bytes": m.work.spilled_memory},
         )
 
 
@@ -126,9 +165,13 @@ def _failures(m: Measured) -> Iterator[Finding]:
     if m.work.failed:
         of = m.work.failed + m.work.succeeded
         message = f"{m.work.failed} of {of} task attempts failed ({m.work.error}), {m.work.wasted_ms / 1000:.3g} s of work lost"
-        yield Finding("failed", m.component.name, message, {"failed": m.work.failed, "attempts": of})
+        yield Finding(
+            "failed", m.component.name, message, {"failed": m.work.failed, "attempts": of}
+        )
     if m.work.killed:
-        message = f"{m.work.killed} task attempts were killed (speculation, or a stage that was given up)"
+        message = (
+            f"{m.work.killed} task attempts were killed (speculation, or a stage that was given up)"
+        )
         yield Finding("killed", m.component.name, message, {"killed": m.work.killed})
 
 
@@ -145,15 +188,23 @@ def _executors(application: Application) -> Iterator[Finding]:
         if work and work.gc_ms > max(GC * work.run_ms, GC_COSTS_S * 1000):
             share = work.gc_ms / work.run_ms
             yield Finding(
-                "gc", executor.node, f"collects garbage {share:.0%} of its tasks' time: it is short of memory", {"share": share}
+                "gc",
+                executor.node,
+                f"collects garbage {share:.0%} of its tasks' time: it is short of memory",
+                {"share": share},
             )
         if executor.removed_ms is not None and executor.removed_ms < last:
             message = f"was lost {(executor.removed_ms - first) / 1000:.3g} s into the work: {executor.removed_reason or 'no reason given'}"
-            yield Finding("lost", executor.node, message, {"after_s": (executor.removed_ms - first) / 1000})
+            yield Finding(
+                "lost", executor.node, message, {"after_s": (executor.removed_ms - first) / 1000}
+            )
     mean = sum(busy.values()) / max(len(busy), 1)
     for node, share in busy.items():
         compared = f", those of all {len(busy)} executors {mean:.0%}" if len(busy) > 1 else ""
-        message, numbers = f"its cores work {share:.0%} of the time{compared}", {"busy": share, "mean": mean}
+        message, numbers = (
+            f"its cores work {share:.0%} of the time{compared}",
+            {"busy": share, "mean": mean},
+        )
         if share < IDLE * (mean if len(busy) > 1 else 1):
             yield Finding("idle", node, message, numbers)
         elif share > OVERLOADED or (share > BUSY * mean and share > IDLE):

@@ -1,7 +1,8 @@
 """What a tuple costs: a line through CPU over rate, for each component and machine type, that outliers do not bend.
 
-The first line joins the medians of the lower and the upper third of the rates (Tukey's resistant line). Windows far from it are
-cut, and the rest are fitted by least squares, weighted because the scatter of CPU grows with CPU.
+The first line joins the medians of the lower and the upper third of the rates (Tukey's resistant
+line). Windows far from it are cut, and the rest are fitted by least squares, weighted because the
+scatter of CPU grows with CPU.
 """
 
 from __future__ import annotations
@@ -50,7 +51,11 @@ def fits(points: DataFrame) -> list[Fit]:
     """A fit per component and machine type, in the order of their names."""
     spark = points.sparkSession
     lines = resistant_lines(points)
-    scales = with_lines(spark, points, lines).groupBy(*GROUP).agg(middle(F.abs("residual")).alias("scale"))
+    scales = (
+        with_lines(spark, points, lines)
+        .groupBy(*GROUP)
+        .agg(middle(F.abs("residual")).alias("scale"))
+    )
     scale = {name(row): max(1.4826 * (row["scale"] or 0.0), 1e-6) for row in scales.collect()}
     final: Sequence[Row] = ()
     for _ in range(REFITS):
@@ -58,15 +63,21 @@ def fits(points: DataFrame) -> list[Fit]:
         kept = with_lines(spark, points, lines).where(F.abs("residual") <= CUT * F.col("scale"))
         final = kept.groupBy(*GROUP).agg(*sums()).collect()
         lines = {name(row): (*weighted_line(row), lines[name(row)][2], 0.0) for row in final}
-    return sorted((fit(row) for row in final), key=lambda f: (f.topology, f.component, f.machine_type or ""))
+    return sorted(
+        (fit(row) for row in final), key=lambda f: (f.topology, f.component, f.machine_type or "")
+    )
 
 
-Lines = dict[tuple[str, str, str | None], tuple[float, float, float, float]]  # slope, intercept, smallest prediction, scale
+Lines = dict[
+    tuple[str, str, str | None], tuple[float, float, float, float]
+]  # slope, intercept, smallest prediction, scale
 
 
 def resistant_lines(points: DataFrame) -> Lines:
     """The first line of every group, and its smallest sensible prediction: a tenth of its median CPU."""
-    thirds = points.groupBy(*GROUP).agg(F.percentile_approx("rate", [1 / 3, 2 / 3], 10_000).alias("thirds"))
+    thirds = points.groupBy(*GROUP).agg(
+        F.percentile_approx("rate", [1 / 3, 2 / 3], 10_000).alias("thirds")
+    )
 
     cut = joined(points, thirds)
     low, high = F.col("rate") <= F.col("thirds")[0], F.col("rate") >= F.col("thirds")[1]
@@ -91,17 +102,23 @@ def with_lines(spark: SparkSession, points: DataFrame, lines: Lines) -> DataFram
     texts = [pa.field(name, pa.string()) for name in GROUP]
     numbers = [pa.field(name, pa.float64()) for name in ("slope", "intercept", "least", "scale")]
     rows = [(*key, *line) for key, line in lines.items()]
-    columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate((*texts, *numbers))]
+    columns = [
+        pa.array([row[i] for row in rows], field.type) for i, field in enumerate((*texts, *numbers))
+    ]
     known = spark.createDataFrame(pa.table(columns, schema=pa.schema([*texts, *numbers])))
     with_line = joined(points, known)
     predicted = F.greatest(F.col("slope") * F.col("rate") + F.col("intercept"), F.col("least"))
-    residual = (F.col("points") - F.col("slope") * F.col("rate") - F.col("intercept")) / F.col("predicted")
+    residual = (F.col("points") - F.col("slope") * F.col("rate") - F.col("intercept")) / F.col(
+        "predicted"
+    )
     return with_line.withColumn("predicted", predicted).withColumn("residual", residual)
 
 
 def joined(points: DataFrame, known: DataFrame) -> DataFrame:
     """Points with what is known of their group; the machine type may be null on both sides."""
-    other = known.select(*(F.col(c).alias(f"their_{c}") if c in GROUP else F.col(c) for c in known.columns))
+    other = known.select(
+        *(F.col(c).alias(f"their_{c}") if c in GROUP else F.col(c) for c in known.columns)
+    )
     same = [F.col(c).eqNullSafe(F.col(f"their_{c}")) for c in GROUP]
     return points.join(F.broadcast(other), same, how="inner").drop(*(f"their_{c}" for c in GROUP))
 
@@ -140,11 +157,14 @@ def fit(row: Row) -> Fit:
     """The last line of a group, and what is doubtful about it."""
     low, high = row["range"]
     narrow = high < NARROW * low or high == 0
-    # Where the rate hardly changes, what a task takes at rest cannot be told from what its tuples take: all goes to the tuples.
+    # Where the rate hardly changes, what a task takes at rest cannot be told from what its tuples
+    # take: all goes to the tuples.
     slope, intercept = (row["y"] / row["x"], 0.0) if narrow and row["x"] > 0 else weighted_line(row)
     doubts = [
         f"narrow range: {low:.3g} to {high:.3g} tuples/s" if narrow else "",
-        f"poor fit: r2 {row['r2']:.2f}" if not narrow and row["r2"] is not None and row["r2"] < POOR_R2 else "",
+        f"poor fit: r2 {row['r2']:.2f}"
+        if not narrow and row["r2"] is not None and row["r2"] < POOR_R2
+        else "",
         f"few windows: {row['windows']}" if row["windows"] < FEWEST else "",
     ]
     return Fit(

@@ -15,15 +15,34 @@ from pyspark.sql import functions as F
 
 from headrace.errors import Unsupported
 from headrace.model.telemetry import KINDS
-from headrace.observe.classify import EVENTS, KEYS, LATENESS_S, events, in_time, judged, others, usable
+from headrace.observe.classify import (
+    EVENTS,
+    KEYS,
+    LATENESS_S,
+    events,
+    in_time,
+    judged,
+    others,
+    usable,
+)
 from headrace.observe.source import added, at_rest
-from headrace.observe.store import Segment, compact, events_between, rows_written, segment_folder, segments, write_segment
+from headrace.observe.store import (
+    Segment,
+    compact,
+    events_between,
+    rows_written,
+    segment_folder,
+    segments,
+    write_segment,
+)
 
 MOST_SECONDS = 200_000  # that look repeated
 MOST_BROADCAST = 1_000_000  # marks of samples that came more than once
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-Keep = Callable[[DataFrame, int, str], int]  # a batch, its number and its kind; how many rows of it are kept
+Keep = Callable[
+    [DataFrame, int, str], int
+]  # a batch, its number and its kind; how many rows of it are kept
 Progress = Callable[[str, dict[str, Any]], None]
 
 
@@ -43,7 +62,9 @@ def take_in(
 
     with alone(store):
         kinds = [kind for kind in KINDS if (folder / kind).is_dir()]
-        return sum(run(added(spark, folder, kind), kind, store, keep_files, progress) for kind in kinds)
+        return sum(
+            run(added(spark, folder, kind), kind, store, keep_files, progress) for kind in kinds
+        )
 
 
 @contextmanager
@@ -54,7 +75,9 @@ def alone(store: Path) -> Generator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Unsupported(f"{store}: another process is writing to this store; wait for it, or end it") from None
+            raise Unsupported(
+                f"{store}: another process is writing to this store; wait for it, or end it"
+            ) from None
         yield
 
 
@@ -91,7 +114,11 @@ def run(stream: DataFrame, kind: str, store: Path, keep: Keep, progress: Progres
         progress(kind, {"batchId": number, "numInputRows": rows, "processedRowsPerSecond": rate})
 
     writer = stream.writeStream.queryName(f"telemetry-{kind}").foreachBatch(keep_and_say)
-    query = writer.option("checkpointLocation", str(store / kind / "_checkpoint")).trigger(availableNow=True).start()
+    query = (
+        writer.option("checkpointLocation", str(store / kind / "_checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
     try:
         query.awaitTermination()
     finally:
@@ -99,7 +126,9 @@ def run(stream: DataFrame, kind: str, store: Path, keep: Keep, progress: Progres
     return total
 
 
-def keep_batch(batch: DataFrame, number: int, kind: str, store: Path, lateness_s: float = LATENESS_S) -> int:
+def keep_batch(
+    batch: DataFrame, number: int, kind: str, store: Path, lateness_s: float = LATENESS_S
+) -> int:
     """Write one micro-batch as one segment, unless it was cut off only after that; how many rows of it are kept."""
     segment = Segment.of(segment_folder(store, kind, number, number))
     if not segment.complete:
@@ -112,24 +141,36 @@ def keep_batch(batch: DataFrame, number: int, kind: str, store: Path, lateness_s
 def kept(batch: DataFrame, kind: str, store: Path, number: int, lateness_s: float) -> DataFrame:
     """The rows of a batch, each with its `table` and `reason`, without the events that stand in it or in the store already.
 
-    Spark's own de-duplication would forget keys behind the watermark, and drop in silence what is not late by its own stamps.
+    Spark's own de-duplication would forget keys behind the watermark, and drop in silence what is
+    not late by its own stamps.
     """
     keys = list(KEYS[kind])
     before = earlier(batch, kind, store, number, lateness_s)
-    samples = batch.select(*keys).unionByName(before.select(*keys)) if before else batch.select(*keys)
+    samples = (
+        batch.select(*keys).unionByName(before.select(*keys)) if before else batch.select(*keys)
+    )
     # Nearly all samples come once, and their marks say so: only the others are compared key by key.
     mark, twice, count = repeated(samples, keys)
     if not count:
-        return events(batch, kind, lateness_s=lateness_s).unionByName(others(batch, kind, lateness_s=lateness_s))
+        return events(batch, kind, lateness_s=lateness_s).unionByName(
+            others(batch, kind, lateness_s=lateness_s)
+        )
     known = F.broadcast(twice) if count <= MOST_BROADCAST else twice
     marked = batch.withColumn("mark", mark)
     once = events(marked, kind, lateness_s=lateness_s).join(known, "mark", how="left_anti")
-    # All that needs a closer look comes out of one more scan: samples whose mark came again, and rows that are no events.
+    # All that needs a closer look comes out of one more scan: samples whose mark came again, and
+    # rows that are no events.
     rest = marked.join(known.withColumn("again", F.lit(True)), "mark", how="left").where(
         F.col("again") | ~usable(kind, lateness_s)
     )
-    apart = F.when(F.col("table") != EVENTS, F.monotonically_increasing_id())  # null for events: only they are duplicates
-    rest = judged(rest, kind, lateness_s=lateness_s).withColumn("apart", apart).dropDuplicates([*keys, "apart"])
+    apart = F.when(
+        F.col("table") != EVENTS, F.monotonically_increasing_id()
+    )  # null for events: only they are duplicates
+    rest = (
+        judged(rest, kind, lateness_s=lateness_s)
+        .withColumn("apart", apart)
+        .dropDuplicates([*keys, "apart"])
+    )
     if before:
         stored = before.select(mark, *keys, "table").join(known, "mark", how="left_semi")
         rest = rest.join(stored, [*keys, "table"], how="left_anti")
@@ -139,9 +180,10 @@ def kept(batch: DataFrame, kind: str, store: Path, number: int, lateness_s: floa
 def repeated(samples: DataFrame, keys: list[str]) -> tuple[Column, DataFrame, int]:
     """A mark that equal samples share, the marks that more than one of these samples has, and how many marks that are.
 
-    Counting every mark would take longer than all else together, since each is a group of its own. So samples are grouped by
-    64 seconds, and a group has one bit for each second: that it has a sample, and whether the number of them is odd. Only where
-    samples are closer than that, and many seconds look repeated, each sample has its own mark.
+    Counting every mark would take longer than all else together, since each is a group of its own.
+    So samples are grouped by 64 seconds, and a group has one bit for each second: that it has a
+    sample, and whether the number of them is odd. Only where samples are closer than that, and many
+    seconds look repeated, each sample has its own mark.
     """
     others_of_key = ", ".join(key for key in keys if key != "event_time")
     group = f"xxhash64({others_of_key}, unix_micros(event_time) div 64000000)"
@@ -150,8 +192,12 @@ def repeated(samples: DataFrame, keys: list[str]) -> tuple[Column, DataFrame, in
     sums = F.bit_or(bits).alias("seen"), F.bit_xor(bits).alias("odd"), F.count("*").alias("samples")
     # If no second has more than two samples, those with two are seen and not odd.
     cells = "if(bit_count(seen) + bit_count(seen & ~odd) = samples, seen & ~odd, seen)"
-    groups = samples.groupBy(F.expr(group).alias("group")).agg(*sums).where("bit_count(seen) < samples")
-    seconds = groups.selectExpr("group", f"explode(filter(sequence(0, 63), i -> getbit({cells}, i) = 1)) as second")
+    groups = (
+        samples.groupBy(F.expr(group).alias("group")).agg(*sums).where("bit_count(seen) < samples")
+    )
+    seconds = groups.selectExpr(
+        "group", f"explode(filter(sequence(0, 63), i -> getbit({cells}, i) = 1)) as second"
+    )
     marks = seconds.select(F.xxhash64("group", "second").alias("mark")).localCheckpoint()
     if (count := marks.count()) <= MOST_SECONDS:
         return F.expr(f"xxhash64({group}, {second})").alias("mark"), marks, count
@@ -160,14 +206,20 @@ def repeated(samples: DataFrame, keys: list[str]) -> tuple[Column, DataFrame, in
     return mark, marks, marks.count()
 
 
-def earlier(batch: DataFrame, kind: str, store: Path, number: int, lateness_s: float) -> DataFrame | None:
+def earlier(
+    batch: DataFrame, kind: str, store: Path, number: int, lateness_s: float
+) -> DataFrame | None:
     """The events of earlier batches from the stretch of time that this batch covers: one sample has one event time."""
     found = [s for s in segments(store, kind) if s.last < number]
     if not found:
         return None
     stamps = (F.unix_micros(stamp("event_time")) for stamp in (F.min, F.max))
     first, last = batch.where(in_time(lateness_s)).agg(*stamps).collect()[0]
-    return None if first is None else events_between(batch.sparkSession, store, kind, found, instant(first), instant(last))
+    return (
+        None
+        if first is None
+        else events_between(batch.sparkSession, store, kind, found, instant(first), instant(last))
+    )
 
 
 def instant(micros: int) -> datetime:

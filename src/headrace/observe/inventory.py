@@ -13,7 +13,16 @@ from headrace.model.document import FORMAT
 from headrace.model.read import validated
 from headrace.place.node_power import computation_power, gflops, node_power
 
-FACTS = ("machine_type", "sockets", "cores", "ghz", "flops_per_cycle", "memory_mb", "bandwidth_mbps", "slots")
+FACTS = (
+    "machine_type",
+    "sockets",
+    "cores",
+    "ghz",
+    "flops_per_cycle",
+    "memory_mb",
+    "bandwidth_mbps",
+    "slots",
+)
 ALPHA = 0.8  # of eq. 3.2, as the thesis found best (3.1.1)
 BOUND_WEIGHT, OTHER_WEIGHT = 0.5, 0.25  # of eq. 3.3
 
@@ -28,7 +37,9 @@ def inventory(nodes: DataFrame) -> dict[str, dict[str, Any]]:
     """The contract's `inventory`."""
     facts: dict[str, dict[str, Any]] = {}
     for row in latest_facts(nodes).collect():
-        known = {name: row[name] for name in FACTS if row[name]}  # 0 sockets or GHz is how a machine says that it cannot tell
+        known = {
+            name: row[name] for name in FACTS if row[name]
+        }  # 0 sockets or GHz is how a machine says that it cannot tell
         if machine_type := known.pop("machine_type", None):
             known = {"type": machine_type, **known}
         if "cores" in known:
@@ -41,8 +52,13 @@ def with_power(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, An
     """Facts with the power that TOP-, A3- and BAN-Storm would give each node (eq. 3.1 to 3.3), for a CPU-bound topology."""
     if not facts:
         return {}
-    # The schedulers rank the nodes of a problem, so the smallest problem with these nodes gives their very figures.
-    document = {"format": FORMAT, "topology": {"components": {"any": {"spout": True, "rate": 1}}}, "inventory": facts}
+    # The schedulers rank the nodes of a problem, so the smallest problem with these nodes gives
+    # their very figures.
+    document = {
+        "format": FORMAT,
+        "topology": {"components": {"any": {"spout": True, "rate": 1}}},
+        "inventory": facts,
+    }
     problem = build(validated(document, {}))
     powers = zip(
         problem.nodes,
@@ -52,6 +68,13 @@ def with_power(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, An
         strict=True,
     )
     return {
-        node: {**facts[node], "power": {"gflops": round(flops, 3), "computation": round(computed, 3), "node": round(whole, 3)}}
+        node: {
+            **facts[node],
+            "power": {
+                "gflops": round(flops, 3),
+                "computation": round(computed, 3),
+                "node": round(whole, 3),
+            },
+        }
         for node, flops, computed, whole in powers
     }

@@ -52,8 +52,8 @@ def measure(
 ) -> Measured:
     """Everything that windows of tasks and edges tell. Both are read several times: cache them.
 
-    The sections are about the topologies `of`, or all there are; the fits are of all. Names are prefixed with their topology if
-    asked, or if there are several.
+    The sections are about the topologies `of`, or all there are; the fits are of all. Names are
+    prefixed with their topology if asked, or if there are several.
     """
     steady = how(traffic)
     notes: list[str] = []
@@ -74,7 +74,12 @@ def measure(
         "traffic": traffic_rows(pairs, notes),
         "history": history(tasks, window_s, called),
     }
-    return Measured({name: s for name, s in sections.items() if s}, tuple(pairs[:HEAVIEST]), tuple(found), tuple(notes))
+    return Measured(
+        {name: s for name, s in sections.items() if s},
+        tuple(pairs[:HEAVIEST]),
+        tuple(found),
+        tuple(notes),
+    )
 
 
 Called = Callable[[str, str], str]
@@ -89,14 +94,18 @@ def naming(prefixed: bool) -> Called:
 def how(traffic: str) -> Steady:
     """One figure for a series of windows: the last one, the exponential average, or a percentile; an absent window is 0."""
     if traffic == "last":
-        return lambda series: F.coalesce(F.sum(F.when(F.col("age") == 0, F.col(series))), F.lit(0.0))
+        return lambda series: F.coalesce(
+            F.sum(F.when(F.col("age") == 0, F.col(series))), F.lit(0.0)
+        )
     if traffic == "average":
         keep = 0.5 ** (1 / HALF_LIFE)
         weights = (1 - F.pow(F.lit(keep), F.max("windows"))) / (1 - keep)
         return lambda series: F.sum(F.col(series) * F.pow(F.lit(keep), F.col("age"))) / weights
     if match := re.fullmatch(r"p([1-9][0-9]?)", traffic):
         return lambda series: percentile(series, int(match[1]))
-    raise InvalidInput(f"traffic `{traffic}` is not known; there are `last`, `average` and percentiles such as `p95`")
+    raise InvalidInput(
+        f"traffic `{traffic}` is not known; there are `last`, `average` and percentiles such as `p95`"
+    )
 
 
 def percentile(series: str, percent: int) -> Column:
@@ -110,32 +119,54 @@ def profile(found: Sequence[Fit], called: Called) -> dict[str, dict[str, dict[st
     """The fits as the contract's `profile`."""
     result: dict[str, dict[str, dict[str, Any]]] = {}
     for f in found:
-        cost: dict[str, Any] = {"cpu_ms": rounded(f.cpu_ms), "cpu_fixed": rounded(f.cpu_fixed), "windows": f.windows}
+        cost: dict[str, Any] = {
+            "cpu_ms": rounded(f.cpu_ms),
+            "cpu_fixed": rounded(f.cpu_fixed),
+            "windows": f.windows,
+        }
         cost |= {"r2": rounded(f.r2)} if f.r2 is not None else {}
         cost |= {"flag": f.flag} if f.flag else {}
         result.setdefault(called(f.topology, f.component), {})[f.machine_type or "*"] = cost
     return result
 
 
-def streams(tasks: DataFrame, edges: DataFrame, steady: Steady, window_s: int, called: Called) -> list[dict[str, Any]]:
+def streams(
+    tasks: DataFrame, edges: DataFrame, steady: Steady, window_s: int, called: Called
+) -> list[dict[str, Any]]:
     """The contract's `streams`: rate, selectivity, bytes per tuple and the share of every target task."""
     ends = ("topology", "source", "target")
     series = edges.groupBy(*ends, "age", "windows").agg(F.sum("tuples").alias("tuples"))
-    rates = {tuple(row[:3]): row[3] / window_s for row in series.groupBy(*ends).agg(steady("tuples")).collect()}
+    rates = {
+        tuple(row[:3]): row[3] / window_s
+        for row in series.groupBy(*ends).agg(steady("tuples")).collect()
+    }
     received: dict[tuple[str, ...], dict[int, Row]] = {}
-    for row in edges.groupBy(*ends, "to_task").agg(F.sum("tuples").alias("tuples"), F.sum("bytes").alias("bytes")).collect():
+    for row in (
+        edges.groupBy(*ends, "to_task")
+        .agg(F.sum("tuples").alias("tuples"), F.sum("bytes").alias("bytes"))
+        .collect()
+    ):
         received.setdefault(tuple(row[:3]), {})[number(row["to_task"])] = row
     most = F.max(F.substring_index("task", ".", -1).cast("int")).alias("tasks")
     totals = F.sum("tuples_in").alias("taken"), F.sum("tuples_out").alias("given")
-    flows = {tuple(row[:2]): row for row in tasks.groupBy("topology", "component").agg(*totals, most).collect()}
+    flows = {
+        tuple(row[:2]): row
+        for row in tasks.groupBy("topology", "component").agg(*totals, most).collect()
+    }
     result: list[dict[str, Any]] = []
     for key in sorted(rates):
         topology, source, target = key
-        to, sender, receiver = received[key], flows.get((topology, source)), flows.get((topology, target))
+        to, sender, receiver = (
+            received[key],
+            flows.get((topology, source)),
+            flows.get((topology, target)),
+        )
         q = max(max(to), receiver["tasks"] if receiver else 0)
         tuples = sum(row["tuples"] for row in to.values())
         sized = [row for row in to.values() if row["bytes"] is not None]
-        copies = q if sender and q > 1 and abs(tuples - q * sender["given"]) <= COPIED * tuples else 1
+        copies = (
+            q if sender and q > 1 and abs(tuples - q * sender["given"]) <= COPIED * tuples else 1
+        )
         entry: dict[str, Any] = {"from": called(topology, source), "to": called(topology, target)}
         entry["tuples_per_s"] = rounded(rates[key] / copies)
         if sender and (sender["taken"] or sender["given"]):
@@ -143,15 +174,22 @@ def streams(tasks: DataFrame, edges: DataFrame, steady: Steady, window_s: int, c
         if carried := sum(row["tuples"] for row in sized):
             entry["bytes"] = rounded(sum(row["bytes"] for row in sized) / carried)
         if tuples:
-            entry["shares"] = [rounded(to[n]["tuples"] / tuples) if n in to else 0.0 for n in range(1, q + 1)]
+            entry["shares"] = [
+                rounded(to[n]["tuples"] / tuples) if n in to else 0.0 for n in range(1, q + 1)
+            ]
         result.append(entry)
     return result
 
 
 def pair_rates(edges: DataFrame, steady: Steady, window_s: int) -> DataFrame:
     """One row per pair of tasks that talk: tuples/s and, where they were counted, bytes/s."""
-    tuples, data = steady("tuples") / window_s, F.when(F.count("bytes") > 0, steady("bytes") / window_s)
-    pairs = edges.groupBy("topology", "from_task", "to_task").agg(tuples.alias("tuples_per_s"), data.alias("bytes_per_s"))
+    tuples, data = (
+        steady("tuples") / window_s,
+        F.when(F.count("bytes") > 0, steady("bytes") / window_s),
+    )
+    pairs = edges.groupBy("topology", "from_task", "to_task").agg(
+        tuples.alias("tuples_per_s"), data.alias("bytes_per_s")
+    )
     return pairs.where("tuples_per_s > 0")
 
 
@@ -165,20 +203,32 @@ def heaviest_pairs(edges: DataFrame, steady: Steady, window_s: int, called: Call
 def traffic_rows(pairs: Sequence[Pair], notes: list[str]) -> list[list[Any]]:
     """The contract's `traffic`, if there are not too many pairs for a file."""
     if len(pairs) > MOST_PAIRS:
-        notes.append(f"traffic: more than {MOST_PAIRS:,} pairs of tasks talk, so only streams and their shares are given")
+        notes.append(
+            f"traffic: more than {MOST_PAIRS:,} pairs of tasks talk, so only streams and their shares are given"
+        )
         return []
     sized = [[] if p.bytes_per_s is None else [rounded(p.bytes_per_s)] for p in pairs]
-    return sorted([p.source, p.target, rounded(p.tuples_per_s), *s] for p, s in zip(pairs, sized, strict=True))
+    return sorted(
+        [p.source, p.target, rounded(p.tuples_per_s), *s] for p, s in zip(pairs, sized, strict=True)
+    )
 
 
 def history(tasks: DataFrame, window_s: int, called: Called) -> dict[str, list[list[float]]]:
     """The contract's `history`: what every spout emitted in each window, by seconds since 1970."""
-    spouts = tasks.groupBy("topology", "component").agg(F.sum("tuples_in").alias("taken")).where("taken = 0")
+    spouts = (
+        tasks.groupBy("topology", "component")
+        .agg(F.sum("tuples_in").alias("taken"))
+        .where("taken = 0")
+    )
     emitted = tasks.join(F.broadcast(spouts), ["topology", "component"], how="left_semi")
-    rates = emitted.groupBy("topology", "component", "start_s").agg((F.sum("tuples_out") / window_s).alias("rate"))
+    rates = emitted.groupBy("topology", "component", "start_s").agg(
+        (F.sum("tuples_out") / window_s).alias("rate")
+    )
     result: dict[str, list[list[float]]] = {}
     for row in rates.orderBy("topology", "component", "start_s").collect():
-        result.setdefault(called(row["topology"], row["component"]), []).append([row["start_s"], rounded(row["rate"])])
+        result.setdefault(called(row["topology"], row["component"]), []).append(
+            [row["start_s"], rounded(row["rate"])]
+        )
     return {spout: series[-HISTORY:] for spout, series in result.items()}
 
 

@@ -13,13 +13,18 @@ from typing import Any
 
 from headrace.model.telemetry import Writer
 
-# Double-precision operations per cycle and core: two fused multiply-adds on vectors of so many bits, where the CPU has them.
+# Double-precision operations per cycle and core: two fused multiply-adds on vectors of so many
+# bits, where the CPU has them.
 FLOPS_PER_CYCLE = (("avx512f", 32.0), ("avx2", 16.0), ("avx", 8.0), ("asimd", 8.0), ("sse2", 4.0))
 SLOTS = 4  # as Storm's supervisors have
 
 
 def node_facts(
-    *, machine_type: str | None = None, slots: int = SLOTS, proc: Path = Path("/proc"), net: Path = Path("/sys/class/net")
+    *,
+    machine_type: str | None = None,
+    slots: int = SLOTS,
+    proc: Path = Path("/proc"),
+    net: Path = Path("/sys/class/net"),
 ) -> dict[str, Any]:
     """A row of node telemetry about this machine; what the machine does not tell is absent."""
     cpu = cpu_facts(read(proc / "cpuinfo"))
@@ -37,14 +42,17 @@ def node_facts(
 def cpu_facts(cpuinfo: str) -> dict[str, Any]:
     """Sockets, cores per socket, GHz and flops per cycle, from what Linux says about its processors."""
     processors = [
-        dict(re.findall(r"^([^\t:]+?)\s*: ?(.*)$", block, re.MULTILINE)) for block in cpuinfo.split("\n\n") if block.strip()
+        dict(re.findall(r"^([^\t:]+?)\s*: ?(.*)$", block, re.MULTILINE))
+        for block in cpuinfo.split("\n\n")
+        if block.strip()
     ]
     first = processors[0] if processors else {}
     sockets = {p.get("physical id", "0") for p in processors} or {"0"}
     cores = {(p.get("physical id", "0"), p["core id"]) for p in processors if "core id" in p}
     count = len(cores) or len(processors) or os.cpu_count() or 1
     model = first.get("model name", "")
-    # The name states the frequency the machine was sold with; "cpu MHz" is whatever it runs at just now.
+    # The name states the frequency the machine was sold with; "cpu MHz" is whatever it runs at just
+    # now.
     named = re.search(r"@ ([0-9.]+)GHz", model)
     now = first.get("cpu MHz")
     flags = set((first.get("flags") or first.get("Features") or "").split())
@@ -65,7 +73,11 @@ def memory_mb(meminfo: str) -> float | None:
 
 def bandwidth_mbps(net: Path) -> float | None:
     """The fastest network interface that is up and says how fast it is."""
-    speeds = [int(said) for interface in net.glob("*") if (said := read(interface / "speed").strip()).isdecimal()]
+    speeds = [
+        int(said)
+        for interface in net.glob("*")
+        if (said := read(interface / "speed").strip()).isdecimal()
+    ]
     return float(max(speeds)) if speeds and max(speeds) > 0 else None
 
 
@@ -79,7 +91,8 @@ def read(file: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m headrace.observe.node_agent", description="Write this machine's facts as telemetry."
+        prog="python -m headrace.observe.node_agent",
+        description="Write this machine's facts as telemetry.",
     )
     parser.add_argument("folder", help="the telemetry folder")
     parser.add_argument("--type", help="machine type; absent: the processor's name")

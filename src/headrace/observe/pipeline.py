@@ -29,7 +29,9 @@ class Observed:
     sections: dict[str, Any]
     heaviest: tuple[Pair, ...]
     fits: tuple[Fit, ...]
-    rows: dict[str, dict[str, int]]  # kind -> events, late, quarantine, and duplicates among the events
+    rows: dict[
+        str, dict[str, int]
+    ]  # kind -> events, late, quarantine, and duplicates among the events
     notes: tuple[str, ...]
 
     def document(self) -> dict[str, Any]:
@@ -38,7 +40,10 @@ class Observed:
 
     def to_json(self) -> dict[str, Any]:
         pairs = [[p.source, p.target, p.tuples_per_s, p.bytes_per_s] for p in self.heaviest]
-        return {**self.document(), "report": {"rows": self.rows, "heaviest_pairs": pairs, "notes": list(self.notes)}}
+        return {
+            **self.document(),
+            "report": {"rows": self.rows, "heaviest_pairs": pairs, "notes": list(self.notes)},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +65,21 @@ class Rows:
 
 
 def observe_folder(
-    spark: SparkSession, folder: Path, question: Question, *, lateness_s: float = LATENESS_S, newest: int | None = None
+    spark: SparkSession,
+    folder: Path,
+    question: Question,
+    *,
+    lateness_s: float = LATENESS_S,
+    newest: int | None = None,
 ) -> Observed:
     """What a telemetry folder tells, all of it read at once, or only the `newest` files of each kind by their names."""
     files = check(folder, newest)
     found = {kind: at_rest(spark, kind, files[kind]) for kind in KINDS}
     rows = {
-        kind: Rows(events(found[kind], kind, lateness_s=lateness_s), others(found[kind], kind, lateness_s=lateness_s))
+        kind: Rows(
+            events(found[kind], kind, lateness_s=lateness_s),
+            others(found[kind], kind, lateness_s=lateness_s),
+        )
         for kind in KINDS
     }
     return observed(rows, str(folder), question, unique=False)
@@ -86,12 +99,17 @@ def observed(rows: Mapping[str, Rows], place: str, question: Question, *, unique
     accounts = {kind: account(rows[kind].others, kind) for kind in KINDS}
     counts = {
         kind: {EVENTS: rows[kind].events.count()}
-        | {table: sum(n for key, n in found.items() if key[0] == table) for table in (LATE, QUARANTINE)}
+        | {
+            table: sum(n for key, n in found.items() if key[0] == table)
+            for table in (LATE, QUARANTINE)
+        }
         for kind, found in accounts.items()
     }
     notes = [note for kind in KINDS for note in remarks(kind, counts[kind], accounts[kind])]
     if not any(counts[kind][EVENTS] for kind in KINDS):
-        raise InvalidInput(f"{place}: holds no row that can be used" + "".join(f"\n  {note}" for note in notes))
+        raise InvalidInput(
+            f"{place}: holds no row that can be used" + "".join(f"\n  {note}" for note in notes)
+        )
     tasks = task_windows(rows["tasks"].events, question.window_s, unique=unique).cache()
     edges = edge_windows(rows["edges"].events, question.window_s, unique=unique).cache()
     try:
@@ -120,7 +138,9 @@ Account = dict[tuple[str, str | None, str | None], int]
 def account(rows: DataFrame, kind: str) -> Account:
     """How many rows there are by table, reason and, if quarantined, the node they came from."""
     node = F.col("node") if "node" in KINDS[kind].names else F.lit(None).cast("string")
-    counts = rows.groupBy("table", "reason", F.when(F.col("reason").isNotNull(), node).alias("node")).count()
+    counts = rows.groupBy(
+        "table", "reason", F.when(F.col("reason").isNotNull(), node).alias("node")
+    ).count()
     return {(table, reason, node): n for table, reason, node, n in counts.collect()}
 
 
@@ -128,6 +148,8 @@ def remarks(kind: str, counts: Mapping[str, int], found: Account) -> Iterator[st
     """What to say about rows that were not used."""
     if counts[LATE]:
         yield f"late: {counts[LATE]:,} rows of {kind}"
-    for (table, reason, node), n in sorted(found.items(), key=lambda item: (-item[1], str(item[0]))):
+    for (table, reason, node), n in sorted(
+        found.items(), key=lambda item: (-item[1], str(item[0]))
+    ):
         if table == QUARANTINE:
             yield f"quarantine: {n:,} rows of {kind}{f' from node {node}' if node else ''}: {reason}"

@@ -19,9 +19,16 @@ class Bar:
 
     def __init__(self, spark: SparkSession, console: Console | None = None) -> None:
         self._tracker = spark.sparkContext.statusTracker()
-        columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rates]}"), TimeElapsedColumn()
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[rates]}"),
+            TimeElapsedColumn(),
+        )
         console = console or Console(file=sys.stderr)
-        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._progress = Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        )
         self._task = self._progress.add_task("starting", total=None, rates="")
         self._ended = threading.Event()
         self._follower = threading.Thread(target=self._follow, daemon=True)
@@ -34,14 +41,21 @@ class Bar:
             self._seen.add((kind, said["batchId"]))
             self._rows += said["numInputRows"]
         rates = f"{self._rows:,} rows, {said.get('processedRowsPerSecond') or 0:,.0f} rows/s"
-        self._progress.update(self._task, description=f"{kind}, batch {said['batchId']}", rates=rates)
+        self._progress.update(
+            self._task, description=f"{kind}, batch {said['batchId']}", rates=rates
+        )
 
     def __enter__(self) -> Self:
         self._progress.start()
         self._follower.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._ended.set()
         self._follower.join()
         self._progress.stop()

@@ -20,7 +20,13 @@ from headrace.errors import InvalidInput
 from headrace.model.telemetry import KINDS, VERSION, VERSION_KEY
 
 # What Spark knows about any file.
-FILES = StructType().add("path", "string").add("modificationTime", "timestamp").add("length", "long").add("content", "binary")
+FILES = (
+    StructType()
+    .add("path", "string")
+    .add("modificationTime", "timestamp")
+    .add("length", "long")
+    .add("content", "binary")
+)
 BYTES_PER_BATCH = 64_000_000  # of files in one micro-batch: what a small driver holds with ease
 
 
@@ -32,12 +38,18 @@ def columns_of(kind: str) -> StructType:
 def check(folder: Path, newest: int | None = None) -> dict[str, list[Path]]:
     """The files of each kind, or the newest of them; a folder that is not telemetry, holds nothing, or is of another version is refused."""
     if not folder.is_dir():
-        raise InvalidInput(f"{folder}: {'is a file' if folder.exists() else 'no such folder'}; a telemetry folder is needed")
+        raise InvalidInput(
+            f"{folder}: {'is a file' if folder.exists() else 'no such folder'}; a telemetry folder is needed"
+        )
     if not any((folder / kind).is_dir() for kind in KINDS):
-        raise InvalidInput(f"{folder}: is not a telemetry folder; it needs at least one of the folders {', '.join(KINDS)}")
+        raise InvalidInput(
+            f"{folder}: is not a telemetry folder; it needs at least one of the folders {', '.join(KINDS)}"
+        )
     files = {kind: sorted(_files(folder / kind))[-(newest or 0) :] for kind in KINDS}
     if not any(files.values()):
-        raise InvalidInput(f"{folder}: holds no telemetry yet; there is no .parquet or .jsonl file in {', '.join(KINDS)}")
+        raise InvalidInput(
+            f"{folder}: holds no telemetry yet; there is no .parquet or .jsonl file in {', '.join(KINDS)}"
+        )
     for kind, found in files.items():
         for file in found:
             _check_file(file, kind)
@@ -46,13 +58,21 @@ def check(folder: Path, newest: int | None = None) -> dict[str, list[Path]]:
 
 def _files(folder: Path) -> Iterator[Path]:
     if folder.is_dir():
-        yield from (f for f in folder.iterdir() if f.suffix in (".parquet", ".jsonl") and f.name[0] not in "._")
+        yield from (
+            f
+            for f in folder.iterdir()
+            if f.suffix in (".parquet", ".jsonl") and f.name[0] not in "._"
+        )
 
 
 def _check_file(file: Path, kind: str) -> None:
-    version = _version_of_parquet(file, kind) if file.suffix == ".parquet" else _version_of_lines(file)
+    version = (
+        _version_of_parquet(file, kind) if file.suffix == ".parquet" else _version_of_lines(file)
+    )
     if version not in (None, VERSION):
-        raise InvalidInput(f"{file}: is telemetry of version {version}; this headrace reads version {VERSION}")
+        raise InvalidInput(
+            f"{file}: is telemetry of version {version}; this headrace reads version {VERSION}"
+        )
 
 
 def _version_of_parquet(file: Path, kind: str) -> int | None:
@@ -60,12 +80,16 @@ def _version_of_parquet(file: Path, kind: str) -> int | None:
     try:
         schema = pq.read_schema(file)
     except (pa.ArrowInvalid, OSError) as error:
-        raise InvalidInput(f"{file}: is not a Parquet file ({str(error).splitlines()[0]})") from None
+        raise InvalidInput(
+            f"{file}: is not a Parquet file ({str(error).splitlines()[0]})"
+        ) from None
     named = (schema.metadata or {}).get(VERSION_KEY)
     if named is not None:
         return int(named)
     if absent := [name for name in KINDS[kind].names if name not in schema.names]:
-        raise InvalidInput(f"{file}: is not telemetry of kind `{kind}`; it has no column `{absent[0]}`")
+        raise InvalidInput(
+            f"{file}: is not telemetry of kind `{kind}`; it has no column `{absent[0]}`"
+        )
     return None
 
 
@@ -87,19 +111,31 @@ def at_rest(spark: SparkSession, kind: str, files: list[Path]) -> DataFrame:
     found = [_plain(read.schema(columns_of(kind)).parquet(*parquet))] if parquet else []
     if lines or not parquet:
         reader = read.schema(_line_columns(kind)).option("columnNameOfCorruptRecord", "raw")
-        found.append(reader.json(lines) if lines else spark.createDataFrame([], _line_columns(kind)))
+        found.append(
+            reader.json(lines) if lines else spark.createDataFrame([], _line_columns(kind))
+        )
     return found[0] if len(found) == 1 else found[0].unionByName(found[1])
 
 
 def added(spark: SparkSession, folder: Path, kind: str) -> DataFrame:
     """The files of one kind as a stream, each by its `path` in one row, as they are added.
 
-    A micro-batch of rows would be fixed once it is handed out: every look at it would read and copy all columns. By the names of
-    its files, `at_rest` reads only what each look needs.
+    A micro-batch of rows would be fixed once it is handed out: every look at it would read and copy
+    all columns. By the names of its files, `at_rest` reads only what each look needs.
     """
-    # Spark would pass over files a week older than the newest one; a node that was cut off may send them yet.
-    options = {"maxBytesPerTrigger": str(BYTES_PER_BATCH), "maxFileAge": "3650d", "pathGlobFilter": "*.{parquet,jsonl}"}
-    files = spark.readStream.format("binaryFile").schema(FILES).options(**options).load(str(folder / kind))
+    # Spark would pass over files a week older than the newest one; a node that was cut off may send
+    # them yet.
+    options = {
+        "maxBytesPerTrigger": str(BYTES_PER_BATCH),
+        "maxFileAge": "3650d",
+        "pathGlobFilter": "*.{parquet,jsonl}",
+    }
+    files = (
+        spark.readStream.format("binaryFile")
+        .schema(FILES)
+        .options(**options)
+        .load(str(folder / kind))
+    )
     return files.select("path")  # their content is not read here
 
 

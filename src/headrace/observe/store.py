@@ -1,10 +1,12 @@
 """The provenance store: Parquet by kind, day and topology, in segments that are there whole or not at all.
 
     STORE/tasks/segment=0000000007/table=events/day=2026-03-01/topology=words/*.parquet
-    STORE/tasks/segment=0000000000-0000000006/..                                          (compacted)
+    STORE/tasks/segment=0000000000-0000000006/..
+    (compacted)
 
-A segment counts once Spark has put its `_SUCCESS` into it, and unless a wider segment holds the same batches. So a batch that is
-cut off leaves nothing that counts, and one that runs again replaces itself (docs/decisions/0004-telemetry-store.md).
+A segment counts once Spark has put its `_SUCCESS` into it, and unless a wider segment holds the
+same batches. So a batch that is cut off leaves nothing that counts, and one that runs again
+replaces itself (docs/decisions/0004-telemetry-store.md).
 """
 
 from __future__ import annotations
@@ -65,9 +67,13 @@ def segment_folder(store: Path, kind: str, first: int, last: int) -> Path:
 
 def segments(store: Path, kind: str) -> list[Segment]:
     """The segments that count, oldest first."""
-    complete = (s for folder in (store / kind).glob("segment=*") if (s := Segment.of(folder)).complete)
+    complete = (
+        s for folder in (store / kind).glob("segment=*") if (s := Segment.of(folder)).complete
+    )
     counting: list[Segment] = []
-    for segment in sorted(complete, key=lambda s: (s.first, -s.last)):  # a wider one comes before those within it
+    for segment in sorted(
+        complete, key=lambda s: (s.first, -s.last)
+    ):  # a wider one comes before those within it
         if not counting or segment.last > counting[-1].last:
             counting.append(segment)
     return counting
@@ -76,9 +82,13 @@ def segments(store: Path, kind: str) -> list[Segment]:
 def check_store(store: Path) -> None:
     """Refuse a folder that is no store, before anything is written or read there."""
     if not store.is_dir():
-        raise InvalidInput(f"{store}: no such folder; a store is made by headrace observe DIR --store {store}")
+        raise InvalidInput(
+            f"{store}: no such folder; a store is made by headrace observe DIR --store {store}"
+        )
     if not any((store / kind).is_dir() for kind in KINDS):
-        raise InvalidInput(f"{store}: is not a store; it needs at least one of the folders {', '.join(KINDS)}")
+        raise InvalidInput(
+            f"{store}: is not a store; it needs at least one of the folders {', '.join(KINDS)}"
+        )
 
 
 def rows_of(spark: SparkSession, store: Path, kind: str, found: list[Segment]) -> DataFrame:
@@ -96,7 +106,9 @@ def rows_in(spark: SparkSession, store: Path, kind: str, places: list[Path]) -> 
         schema = schema.add(name, "date" if name == "day" else "string")
     if not places:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).option("basePath", str(store / kind)).parquet(*map(str, places))
+    return (
+        spark.read.schema(schema).option("basePath", str(store / kind)).parquet(*map(str, places))
+    )
 
 
 def events(spark: SparkSession, store: Path, kind: str) -> DataFrame:
@@ -106,13 +118,30 @@ def events(spark: SparkSession, store: Path, kind: str) -> DataFrame:
 
 
 def events_between(
-    spark: SparkSession, store: Path, kind: str, found: list[Segment], first: datetime, last: datetime
+    spark: SparkSession,
+    store: Path,
+    kind: str,
+    found: list[Segment],
+    first: datetime,
+    last: datetime,
 ) -> DataFrame:
     """The events of some segments from a stretch of time; only files that may have some are read."""
     days = [f"day={stamp.astimezone(UTC):%Y-%m-%d}" for stamp in (first, last)]
-    folders = (day for s in found for day in s.folder.glob(f"table={EVENTS}/day=*") if days[0] <= day.name <= days[1])
-    files = [f for day in folders for f in day.rglob("*.parquet") if (at := stretch(f))[0] <= last and at[1] >= first]
-    return rows_in(spark, store, kind, files).where(F.col("event_time").between(F.lit(first), F.lit(last)))
+    folders = (
+        day
+        for s in found
+        for day in s.folder.glob(f"table={EVENTS}/day=*")
+        if days[0] <= day.name <= days[1]
+    )
+    files = [
+        f
+        for day in folders
+        for f in day.rglob("*.parquet")
+        if (at := stretch(f))[0] <= last and at[1] >= first
+    ]
+    return rows_in(spark, store, kind, files).where(
+        F.col("event_time").between(F.lit(first), F.lit(last))
+    )
 
 
 @lru_cache(100_000)  # a file never changes
@@ -121,7 +150,9 @@ def stretch(events_file: Path) -> tuple[datetime, datetime]:
     footer = pq.read_metadata(events_file)
     column = footer.schema.to_arrow_schema().get_field_index("event_time")
     known = [footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)]
-    if not all(s is not None and s.has_min_max for s in known):  # another program wrote it: it may have any
+    if not all(
+        s is not None and s.has_min_max for s in known
+    ):  # another program wrote it: it may have any
         return datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     return min(s.min for s in known), max(s.max for s in known)
 
@@ -130,7 +161,11 @@ def write_segment(rows: DataFrame, folder: Path, kind: str) -> None:
     """Write rows that have a `table`, a `reason` and `raw`, in the place of what an earlier attempt left."""
     day = F.to_date("event_time").alias("day")
     columns = [F.col(name) for name in (*KINDS[kind].names, "reason", "raw", "table")]
-    written = rows.select(*columns, day).write.mode("overwrite").partitionBy("table", *partition_columns(kind))
+    written = (
+        rows.select(*columns, day)
+        .write.mode("overwrite")
+        .partitionBy("table", *partition_columns(kind))
+    )
     with set_for_now(rows.sparkSession, WRITING):
         written.option("maxRecordsPerFile", ROWS_PER_FILE).parquet(str(folder))
 
@@ -157,7 +192,9 @@ def partition_columns(kind: str) -> tuple[str, ...]:
     return ("day", "topology") if "topology" in KINDS[kind].names else ("day",)
 
 
-def compact(spark: SparkSession, store: Path, kind: str, *, before: int, from_segments: int = COMPACT_FROM) -> None:
+def compact(
+    spark: SparkSession, store: Path, kind: str, *, before: int, from_segments: int = COMPACT_FROM
+) -> None:
     """Write the small segments of batches before `before` as one, if there are many; then remove those that no longer count."""
     found = [s for s in segments(store, kind) if s.last < before]
     if len(found) >= from_segments:

@@ -18,10 +18,23 @@ from headrace.page.view import View
 from headrace.planner import Planned, TradeOff
 
 # In reading order. A section that has nothing to say gives nothing.
-SECTIONS: tuple[Callable[[View], Html], ...] = (headline, topology, placement, comparison, trade_off, explanation)
+SECTIONS: tuple[Callable[[View], Html], ...] = (
+    headline,
+    topology,
+    placement,
+    comparison,
+    trade_off,
+    explanation,
+)
 
 
-def page(results: Sequence[Planned], *, title: str, command: str | None = None, curve: TradeOff | None = None) -> str:
+def page(
+    results: Sequence[Planned],
+    *,
+    title: str,
+    command: str | None = None,
+    curve: TradeOff | None = None,
+) -> str:
     """One HTML document about plans of one problem; the same results give the same bytes."""
     if not results:
         raise InvalidInput("no result to show: a page needs at least one plan or refusal")
@@ -32,4 +45,6 @@ def page(results: Sequence[Planned], *, title: str, command: str | None = None, 
 def _footer(view: View) -> Html:
     first = view.results[0]
     made = f"headrace {headrace.__version__}, objective {first.objective}, seed {first.seed}."
-    return element("footer", element("p", made), element("pre", view.command) if view.command else "")
+    return element(
+        "footer", element("p", made), element("pre", view.command) if view.command else ""
+    )

@@ -13,14 +13,28 @@ from headrace.planner import Planned
 Figure = Callable[[Planned, Report], float | None]
 
 CHARTS: tuple[tuple[str, str, Figure, Callable[[float], str]], ...] = (
-    ("Traffic between nodes", "tuples/s, less is better", lambda _, report: report.inter_node_traffic, number),
+    (
+        "Traffic between nodes",
+        "tuples/s, less is better",
+        lambda _, report: report.inter_node_traffic,
+        number,
+    ),
     ("Nodes used", "", lambda _, report: report.nodes_used, number),
-    ("Sustained rate", "times the given rates, more is better", lambda _, report: report.max_rate, factor),
+    (
+        "Sustained rate",
+        "times the given rates, more is better",
+        lambda _, report: report.max_rate,
+        factor,
+    ),
     ("Time to plan", "", lambda result, _: result.seconds, duration),
 )
 
 COLUMNS: tuple[tuple[str, str, Callable[[Planned, Report], str]], ...] = (
-    ("between nodes", "tuples/s between nodes", lambda _, report: number(report.inter_node_traffic)),
+    (
+        "between nodes",
+        "tuples/s between nodes",
+        lambda _, report: number(report.inter_node_traffic),
+    ),
     (
         "between workers",
         "tuples/s between workers, those between nodes included",
@@ -43,9 +57,17 @@ COLUMNS: tuple[tuple[str, str, Callable[[Planned, Report], str]], ...] = (
         "time of a micro-batch",
         lambda _, report: NONE if report.batch_seconds is None else duration(report.batch_seconds),
     ),
-    ("balance", "standard deviation of the nodes' CPU utilisation", lambda _, report: number(report.balance)),
+    (
+        "balance",
+        "standard deviation of the nodes' CPU utilisation",
+        lambda _, report: number(report.balance),
+    ),
     ("cost", "price of the nodes used", lambda _, report: number(report.cost)),
-    ("gap (bound)", "at most so far from the best possible, and how that is known", lambda _, report: _gap(report)),
+    (
+        "gap (bound)",
+        "at most so far from the best possible, and how that is known",
+        lambda _, report: _gap(report),
+    ),
     ("time", "to plan", lambda result, _: duration(result.seconds)),
 )
 
@@ -70,14 +92,24 @@ def comparison(view: View) -> Html:
     )
 
 
-def _chart(view: View, title: str, unit: str, figure: Figure, words: Callable[[float], str]) -> Html:
+def _chart(
+    view: View, title: str, unit: str, figure: Figure, words: Callable[[float], str]
+) -> Html:
     values = [None if r.report is None else figure(r, r.report) for r in view.results]
     largest = max((v for v in values if v is not None), default=0.0) or 1.0
     rows: list[Html] = []
     for result, value in zip(view.results, values, strict=True):
         reason = why(result)
-        text = "refused" if result.report is None else "no limit" if value is None and title == "Sustained rate" else ""
-        classes = " ".join(filter(None, ("infeasible" if reason else "", "best" if result is view.best else "")))
+        text = (
+            "refused"
+            if result.report is None
+            else "no limit"
+            if value is None and title == "Sustained rate"
+            else ""
+        )
+        classes = " ".join(
+            filter(None, ("infeasible" if reason else "", "best" if result is view.best else ""))
+        )
         bar = element("i", style=f"width:{100 * (value or 0.0) / largest:.1f}%") if value else ""
         rows.append(
             element(
@@ -89,14 +121,26 @@ def _chart(view: View, title: str, unit: str, figure: Figure, words: Callable[[f
                 title=None if reason is None else f"{result.scheduler}: {reason}",
             )
         )
-    return element("figure", element("figcaption", title, element("small", unit)), element("ul", *rows, class_="chart"))
+    return element(
+        "figure",
+        element("figcaption", title, element("small", unit)),
+        element("ul", *rows, class_="chart"),
+    )
 
 
 def _table(view: View) -> Html:
     figures = (element("th", name, title=meaning) for name, meaning, _ in COLUMNS)
-    head = element("tr", element("th", "scheduler"), element("th", "verdict", class_="words"), *figures)
+    head = element(
+        "tr", element("th", "scheduler"), element("th", "verdict", class_="words"), *figures
+    )
     return element(
-        "div", element("table", element("thead", head), element("tbody", *(_row(view, r) for r in view.results))), class_="scroll"
+        "div",
+        element(
+            "table",
+            element("thead", head),
+            element("tbody", *(_row(view, r) for r in view.results)),
+        ),
+        class_="scroll",
     )
 
 
@@ -104,8 +148,18 @@ def _row(view: View, result: Planned) -> Html:
     report, reason = result.report, why(result)
     name = element("th", result.scheduler, scope="row")
     if report is None:
-        fix = f" Fix: {result.refusal.fix}." if result.refusal is not None and result.refusal.fix else ""
-        return element("tr", name, element("td", f"refused: {reason}.{fix}", colspan=str(len(COLUMNS) + 1), class_="bad words"))
+        fix = (
+            f" Fix: {result.refusal.fix}."
+            if result.refusal is not None and result.refusal.fix
+            else ""
+        )
+        return element(
+            "tr",
+            name,
+            element(
+                "td", f"refused: {reason}.{fix}", colspan=str(len(COLUMNS) + 1), class_="bad words"
+            ),
+        )
     verdict = (
         element("td", "feasible", class_="good words")
         if reason is None

@@ -18,7 +18,9 @@ THINNEST, WIDEST = 1.25, 9.0  # of a stream
 SMALLEST_SCALE = 0.72  # a drawing that does not fit shrinks so far, then scrolls
 LONGEST_NAME, LONGEST_DETAIL, LONGEST_LABEL = 15, 21, 16  # letters
 NAME_LETTER, DETAIL_LETTER = 8.3, 6.1  # widths on average, on the safe side
-DASHED = 'class="back"'  # in a drawing that has cycles; no name can hold it, because quotes are escaped
+DASHED = (
+    'class="back"'  # in a drawing that has cycles; no name can hold it, because quotes are escaped
+)
 
 Point = tuple[float, float]
 
@@ -63,7 +65,10 @@ class Columns:
         """Columns for what is to be written in and between them."""
         name = min(LONGEST_NAME, max(len(box.name) for box in boxes)) * NAME_LETTER
         detail = min(LONGEST_DETAIL, max(len(box.detail) for box in boxes)) * DETAIL_LETTER
-        label = max((len(line) for curve in curves for line in curve.lines()), default=0) * DETAIL_LETTER
+        label = (
+            max((len(line) for curve in curves for line in curve.lines()), default=0)
+            * DETAIL_LETTER
+        )
         return Columns(TAB_WIDTH + max(name, detail) + 22.0, max(56.0, label + 28.0))
 
     def left(self, layer: int) -> float:
@@ -88,7 +93,9 @@ class Route:
         d = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
         for i, ((x, y), (u, v)) in enumerate(pairwise(points)):
             if self.around:
-                d.append(_rounded((x, y), (u, v), points[i + 2]) if i + 2 < len(points) else f"H{u:.1f}")
+                d.append(
+                    _rounded((x, y), (u, v), points[i + 2]) if i + 2 < len(points) else f"H{u:.1f}"
+                )
             elif i % 2:
                 d.append(f"H{u:.1f}")
             else:
@@ -124,8 +131,14 @@ def draw(boxes: Sequence[Box], curves: Sequence[Curve], name: str) -> Html:
     return element(
         "svg",
         element("title", name),
-        *(_stream(curve, route, wide) for curve, route, wide in zip(curves, routes, widths, strict=True)),
-        *(_box(box, columns, layer, y) for box, layer, y in zip(boxes, layout.layer, layout.y, strict=True)),
+        *(
+            _stream(curve, route, wide)
+            for curve, route, wide in zip(curves, routes, widths, strict=True)
+        ),
+        *(
+            _box(box, columns, layer, y)
+            for box, layer, y in zip(boxes, layout.layer, layout.y, strict=True)
+        ),
         *_labels(curves, routes, widths, layout, columns),
         class_="topology",
         role="img",
@@ -135,8 +148,14 @@ def draw(boxes: Sequence[Box], curves: Sequence[Curve], name: str) -> Html:
 
 
 def _routes(layout: Layout, curves: Sequence[Curve], columns: Columns) -> list[Route]:
-    after = [bends[0] if bends else layout.y[c.target] for bends, c in zip(layout.bends, curves, strict=True)]
-    before = [bends[-1] if bends else layout.y[c.source] for bends, c in zip(layout.bends, curves, strict=True)]
+    after = [
+        bends[0] if bends else layout.y[c.target]
+        for bends, c in zip(layout.bends, curves, strict=True)
+    ]
+    before = [
+        bends[-1] if bends else layout.y[c.source]
+        for bends, c in zip(layout.bends, curves, strict=True)
+    ]
     out_y = _ports(layout, [c.source for c in curves], after)
     in_y = _ports(layout, [c.target for c in curves], before)
     routes: list[Route] = []
@@ -148,7 +167,10 @@ def _routes(layout: Layout, curves: Sequence[Curve], columns: Columns) -> list[R
             itself = curve.source == curve.target
             lanes += not itself
             lane = _floor(layout, curve) + 14.0 + (0.0 if itself else 16.0 * (lanes - 1))
-            far, near = columns.right(a) + 14.0 + 5.0 * (lanes % 4), columns.left(b) - 20.0 - 5.0 * (lanes % 4)
+            far, near = (
+                columns.right(a) + 14.0 + 5.0 * (lanes % 4),
+                columns.left(b) - 20.0 - 5.0 * (lanes % 4),
+            )
             points += [(far, out_y[e]), (far, lane), (near, lane), (near, in_y[e])]
         for layer, y in zip(range(a + 1, b), layout.bends[e], strict=False):
             points += [(columns.left(layer), y), (columns.right(layer), y)]
@@ -160,7 +182,10 @@ def _ports(layout: Layout, box: Sequence[int], other_end: Sequence[float]) -> li
     """Where each stream meets its box: spread over the side, in the order of the other ends so that none cross."""
     y = [0.0] * len(box)
     for b in set(box):
-        here = sorted((e for e in range(len(box)) if box[e] == b), key=lambda e: (layout.back[e], other_end[e], e))
+        here = sorted(
+            (e for e in range(len(box)) if box[e] == b),
+            key=lambda e: (layout.back[e], other_end[e], e),
+        )
         step = min(14.0, (BOX_HEIGHT - 14.0) / len(here))
         for i, e in enumerate(here):
             y[e] = layout.y[b] + (i - (len(here) - 1) / 2) * step
@@ -171,7 +196,9 @@ def _floor(layout: Layout, curve: Curve) -> float:
     """The lowest edge of what a stream around has to pass below."""
     low, high = sorted((layout.layer[curve.source], layout.layer[curve.target]))
     passed = (y for layer, y in zip(layout.layer, layout.y, strict=True) if low <= layer <= high)
-    return (layout.y[curve.source] if curve.source == curve.target else max(passed)) + BOX_HEIGHT / 2
+    return (
+        layout.y[curve.source] if curve.source == curve.target else max(passed)
+    ) + BOX_HEIGHT / 2
 
 
 def _rounded(here: Point, corner: Point, then: Point) -> str:
@@ -197,7 +224,12 @@ def _stream(curve: Curve, route: Route, wide: float) -> Html:
         "g",
         element("title", curve.tooltip),
         element("path", d=shaft, class_="back" if route.around else None, stroke_width=wide),
-        element("path", d=shaft, class_="crossing back" if route.around else "crossing", stroke_width=max(core, 1.0))
+        element(
+            "path",
+            d=shaft,
+            class_="crossing back" if route.around else "crossing",
+            stroke_width=max(core, 1.0),
+        )
         if core > 0
         else "",
         element("path", d=head, class_="head far" if curve.crossing >= 0.5 else "head"),
@@ -216,17 +248,32 @@ def _box(box: Box, columns: Columns, layer: int, y: float) -> Html:
         element("title", box.tooltip),
         element("rect", x=x, y=top, width=columns.box, height=BOX_HEIGHT, rx=corner, class_="box"),
         element("path", d=edge, class_=f"tab {box.colour}"),
-        element("text", box.letter, x=x + tab / 2 + (2.0 if box.spout else 0.0), y=y + 4.5, class_="letter"),
+        element(
+            "text",
+            box.letter,
+            x=x + tab / 2 + (2.0 if box.spout else 0.0),
+            y=y + 4.5,
+            class_="letter",
+        ),
         element("text", truncated(box.name, LONGEST_NAME), x=x + tab + 9, y=y - 4, class_="name"),
-        element("text", truncated(box.detail, LONGEST_DETAIL), x=x + tab + 9, y=y + 14, class_="detail"),
+        element(
+            "text", truncated(box.detail, LONGEST_DETAIL), x=x + tab + 9, y=y + 14, class_="detail"
+        ),
     )
 
 
 def _labels(
-    curves: Sequence[Curve], routes: Sequence[Route], widths: Sequence[float], layout: Layout, columns: Columns
+    curves: Sequence[Curve],
+    routes: Sequence[Route],
+    widths: Sequence[float],
+    layout: Layout,
+    columns: Columns,
 ) -> Iterator[Html]:
     """The grouping above each stream and its rate below, the widest first; a label without room is left to the tooltip."""
-    corners = [(columns.left(layer), y - BOX_HEIGHT / 2) for layer, y in zip(layout.layer, layout.y, strict=True)]
+    corners = [
+        (columns.left(layer), y - BOX_HEIGHT / 2)
+        for layer, y in zip(layout.layer, layout.y, strict=True)
+    ]
     taken = [(x, y, x + columns.box, y + BOX_HEIGHT) for x, y in corners]
     for e in sorted(range(len(curves)), key=lambda e: (-curves[e].tuples_per_s, e)):
         lines = curves[e].lines()
@@ -234,8 +281,15 @@ def _labels(
         above, below = -widths[e] / 2 - 4.0, widths[e] / 2 + 11.0
         for x, y in routes[e].label_places():
             area = (x - half, y + above - 9.0, x + half, y + below + 2.0)
-            if not any(area[0] < t[2] and t[0] < area[2] and area[1] < t[3] and t[1] < area[3] for t in taken):
+            if not any(
+                area[0] < t[2] and t[0] < area[2] and area[1] < t[3] and t[1] < area[3]
+                for t in taken
+            ):
                 taken.append(area)
-                spans = [element("tspan", line, x=x, y=y + dy) for line, dy in zip(lines, (above, below), strict=True) if line]
+                spans = [
+                    element("tspan", line, x=x, y=y + dy)
+                    for line, dy in zip(lines, (above, below), strict=True)
+                    if line
+                ]
                 yield element("text", *spans, class_="label")
                 break

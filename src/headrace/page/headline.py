@@ -14,14 +14,24 @@ MOST_REASONS = 5
 def headline(view: View) -> Html:
     """Title, subject and verdict."""
     best = view.best
-    verdict = _verdict(best, best.report) if best is not None and best.report is not None else _no_plan(view)
-    return element("header", element("h1", view.title), element("p", subject(view), class_="subject"), verdict)
+    verdict = (
+        _verdict(best, best.report)
+        if best is not None and best.report is not None
+        else _no_plan(view)
+    )
+    return element(
+        "header", element("h1", view.title), element("p", subject(view), class_="subject"), verdict
+    )
 
 
 def subject(view: View) -> str:
     """What is planned, and on what."""
     problem = view.problem
-    what = problem.topologies[0] if len(problem.topologies) == 1 else counted(len(problem.topologies), "topology", "topologies")
+    what = (
+        problem.topologies[0]
+        if len(problem.topologies) == 1
+        else counted(len(problem.topologies), "topology", "topologies")
+    )
     made_of = "" if problem.bare else f"{counted(len(problem.components), 'component')}, "
     racks = f" in {counted(len(problem.racks), 'rack')}" if len(problem.racks) > 1 else ""
     types = f" of {counted(len(problem.types), 'type')}" if len(problem.types) > 1 else ""
@@ -32,7 +42,11 @@ def subject(view: View) -> str:
 def _verdict(best: Planned, report: Report) -> Html:
     nodes = len(best.problem.nodes)
     inside = 1 - report.inter_node_traffic / report.total_traffic if report.total_traffic else None
-    traffic = "has no traffic to carry" if inside is None else f"keeps {percent(inside)} of the traffic inside nodes"
+    traffic = (
+        "has no traffic to carry"
+        if inside is None
+        else f"keeps {percent(inside)} of the traffic inside nodes"
+    )
     rate = "nothing limits its rate" if report.max_rate is None else _rate(best, report.max_rate)
     limit = f"; bottleneck {report.bottleneck}" if report.bottleneck else ""
     value, meaning = distance(report)
@@ -46,17 +60,28 @@ def _verdict(best: Planned, report: Report) -> Html:
             ),
             element(
                 "dl",
-                _tile("–" if inside is None else percent(inside), "of the traffic stays inside nodes"),
-                _tile(f"{number(report.nodes_used)} of {number(nodes)}", f"nodes used, {counted(report.workers_used, 'worker')}"),
+                _tile(
+                    "–" if inside is None else percent(inside), "of the traffic stays inside nodes"
+                ),
+                _tile(
+                    f"{number(report.nodes_used)} of {number(nodes)}",
+                    f"nodes used, {counted(report.workers_used, 'worker')}",
+                ),
                 _tile(
                     "no limit"
                     if report.max_rate is None
                     else short(report.max_rate)
                     if best.absolute
                     else factor(report.max_rate),
-                    "tuples/s over all spouts, sustained" if best.absolute else "the given rates, sustained",
+                    "tuples/s over all spouts, sustained"
+                    if best.absolute
+                    else "the given rates, sustained",
                 ),
-                *([] if report.cost is None else [_tile(number(report.cost), "cost per time unit")]),
+                *(
+                    []
+                    if report.cost is None
+                    else [_tile(number(report.cost), "cost per time unit")]
+                ),
                 _tile(value, f"distance to the best possible {FIGURE_NAMES[report.bound.of]}"),
                 class_="tiles",
             ),
@@ -66,7 +91,9 @@ def _verdict(best: Planned, report: Report) -> Html:
 
 
 def _rate(best: Planned, rate: float) -> str:
-    return f"it sustains {sustained(rate, best.absolute)}" + ("" if best.absolute else " the given rates")
+    return f"it sustains {sustained(rate, best.absolute)}" + (
+        "" if best.absolute else " the given rates"
+    )
 
 
 def _chosen(best: Planned) -> Html:
@@ -74,10 +101,17 @@ def _chosen(best: Planned) -> Html:
     if not best.absolute:
         return Html()
     problem = best.problem
-    tasks = ", ".join(f"{name} {number(int(n))}" for name, n in zip(problem.components, problem.tasks, strict=True))
+    tasks = ", ".join(
+        f"{name} {number(int(n))}"
+        for name, n in zip(problem.components, problem.tasks, strict=True)
+    )
     machines = ", ".join(f"{number(n)} {kind}" for kind, n in (best.machines or {}).items())
     rows = [("Tasks", tasks), *([("Machines", machines)] if machines else [])]
-    return element("p", *(joined([element("b", f"{name}: "), f"{words}. "]) for name, words in rows), class_="aside")
+    return element(
+        "p",
+        *(joined([element("b", f"{name}: "), f"{words}. "]) for name, words in rows),
+        class_="aside",
+    )
 
 
 def distance(report: Report) -> tuple[str, str]:
@@ -92,7 +126,10 @@ def distance(report: Report) -> tuple[str, str]:
             "unknown",
             f"How far the best possible {figure} is from this is not known ({kind} bound: {number(report.bound.value)}).",
         )
-    return f"≤ {percent(report.gap)}", f"At most {percent(report.gap)} from the best possible {figure} ({kind} bound)."
+    return (
+        f"≤ {percent(report.gap)}",
+        f"At most {percent(report.gap)} from the best possible {figure} ({kind} bound).",
+    )
 
 
 def _tile(value: str, caption: str) -> Html:
@@ -104,8 +141,18 @@ def _no_plan(view: View) -> Html:
     rest = len(reasons) - MOST_REASONS
     return element(
         "div",
-        element("p", element("strong", "No feasible plan."), " The first reason of each scheduler:"),
-        element("ul", *(element("li", element("b", name), f": {reason}") for name, reason in reasons[:MOST_REASONS])),
-        element("p", f"And {counted(rest, 'more scheduler')}; all reasons stand below.") if rest > 0 else "",
+        element(
+            "p", element("strong", "No feasible plan."), " The first reason of each scheduler:"
+        ),
+        element(
+            "ul",
+            *(
+                element("li", element("b", name), f": {reason}")
+                for name, reason in reasons[:MOST_REASONS]
+            ),
+        ),
+        element("p", f"And {counted(rest, 'more scheduler')}; all reasons stand below.")
+        if rest > 0
+        else "",
         class_="alarm",
     )

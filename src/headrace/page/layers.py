@@ -1,7 +1,7 @@
 """A layered layout of a directed graph: sources on the left, every edge but those of cycles points to the right.
 
-Longest-path layers, barycentre ordering, then heights: in each layer as near as possible to the neighbours without overlap, which in
-the least-squares sense is isotonic regression.
+Longest-path layers, barycentre ordering, then heights: in each layer as near as possible to the
+neighbours without overlap, which in the least-squares sense is isotonic regression.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ def _layer(order: Sequence[int], edges: Sequence[Edge]) -> list[int]:
         for target in targets.get(vertex, ()):
             layer[target] = max(layer[target], layer[vertex] + 1)
     for vertex in order:
-        if vertex not in fed and vertex in targets:  # a source stands right before what it feeds first
+        if (
+            vertex not in fed and vertex in targets
+        ):  # a source stands right before what it feeds first
             layer[vertex] = min(layer[target] for target in targets[vertex]) - 1
     alone = sorted(vertex for vertex in order if vertex not in fed and vertex not in targets)
     columns = max(max(layer, default=0) + 1, math.ceil(math.sqrt(len(alone))))
@@ -100,10 +102,14 @@ def _layer(order: Sequence[int], edges: Sequence[Edge]) -> list[int]:
     return layer
 
 
-def _ordered(at: Sequence[int], left: Sequence[list[int]], right: Sequence[list[int]]) -> list[list[int]]:
+def _ordered(
+    at: Sequence[int], left: Sequence[list[int]], right: Sequence[list[int]]
+) -> list[list[int]]:
     """Vertices of each layer from top to bottom: the order with the fewest crossings that the sweeps come by."""
     rows: list[list[int]] = [[] for _ in range(max(at, default=0) + 1)]
-    for vertex in sorted(range(len(at)), key=lambda v: not (left[v] or right[v])):  # what is not connected goes to the bottom
+    for vertex in sorted(
+        range(len(at)), key=lambda v: not (left[v] or right[v])
+    ):  # what is not connected goes to the bottom
         rows[at[vertex]].append(vertex)
     best, fewest = rows, _crossings(rows, right)
     for sweep in range(SWEEPS):
@@ -131,11 +137,17 @@ def _crossings(rows: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) ->
 
 
 def _heights(
-    rows: Sequence[Sequence[int]], left: Sequence[list[int]], right: Sequence[list[int]], size: Sequence[float], gap: float
+    rows: Sequence[Sequence[int]],
+    left: Sequence[list[int]],
+    right: Sequence[list[int]],
+    size: Sequence[float],
+    gap: float,
 ) -> list[float]:
     y = [0.0] * len(size)
     for row in rows:
-        for vertex, at in zip(row, _apart([0.0] * len(row), [size[v] for v in row], gap), strict=True):
+        for vertex, at in zip(
+            row, _apart([0.0] * len(row), [size[v] for v in row], gap), strict=True
+        ):
             y[vertex] = at
     for sweep in range(SWEEPS):
         for row in rows if sweep % 2 == 0 else rows[::-1]:
@@ -155,7 +167,10 @@ def _apart(wanted: Sequence[float], size: Sequence[float], gap: float) -> list[f
         mean, members = want - shift, 1
         while pools and pools[-1][0] > mean:
             before, others = pools.pop()
-            mean, members = (mean * members + before * others) / (members + others), members + others
+            mean, members = (
+                (mean * members + before * others) / (members + others),
+                members + others,
+            )
         pools.append((mean, members))
     level = [mean for mean, members in pools for _ in range(members)]
     return [value + shift for value, shift in zip(level, offset, strict=False)]

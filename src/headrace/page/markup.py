@@ -16,8 +16,14 @@ class Html(str):
 
 def element(tag: str, *children: str, **attributes: str | float | bool | None) -> Html:
     """An element. Attributes: `class_` is class, `_` is `-`; True stands alone, None and False are left out."""
-    written = "".join(_attribute(key, value) for key, value in attributes.items() if value is not None and value is not False)
-    return Html(f"<{tag}{written}>" if tag in VOID else f"<{tag}{written}>{joined(children)}</{tag}>")
+    written = "".join(
+        _attribute(key, value)
+        for key, value in attributes.items()
+        if value is not None and value is not False
+    )
+    return Html(
+        f"<{tag}{written}>" if tag in VOID else f"<{tag}{written}>{joined(children)}</{tag}>"
+    )
 
 
 def joined(parts: Iterable[str]) -> Html:

@@ -32,15 +32,27 @@ def placement(view: View) -> Html:
     shown = view.shown
     most = max(FEWEST_NODES, min(MOST_NODES, NODES_IN_ALL // len(plans)))
     options = (
-        element("option", f"{r.scheduler}{'' if why(r) is None else f' ({state(r)})'}", value=str(i), selected=r is shown)
+        element(
+            "option",
+            f"{r.scheduler}{'' if why(r) is None else f' ({state(r)})'}",
+            value=str(i),
+            selected=r is shown,
+        )
         for i, r in enumerate(plans)
     )
-    chooser = element("label", "Plan by ", element("select", *options, id="plan"), class_="chooser", hidden=True)
+    chooser = element(
+        "label", "Plan by ", element("select", *options, id="plan"), class_="chooser", hidden=True
+    )
     return element(
         "section",
-        element("div", element("h2", "Placement"), chooser if len(plans) > 1 else "", class_="heading"),
+        element(
+            "div", element("h2", "Placement"), chooser if len(plans) > 1 else "", class_="heading"
+        ),
         _legend(view.operators),
-        *(element("div", _plan(r, most), data_plan=str(i), hidden=r is not shown) for i, r in enumerate(plans)),
+        *(
+            element("div", _plan(r, most), data_plan=str(i), hidden=r is not shown)
+            for i, r in enumerate(plans)
+        ),
     )
 
 
@@ -66,7 +78,10 @@ def _plan(result: Planned, most: int) -> Html:
     used = np.unique(contents.workers.node)
     load = _load(problem, report)
     chosen = np.sort(used[np.argsort(-load[used], kind="stable")[:most]])
-    racks = [(rack, chosen[problem.rack[chosen] == rack].tolist()) for rack in np.unique(problem.rack[chosen]).tolist()]
+    racks = [
+        (rack, chosen[problem.rack[chosen] == rack].tolist())
+        for rack in np.unique(problem.rack[chosen]).tolist()
+    ]
     idle, reason = len(problem.nodes) - len(used), why(result)
     verdict = (
         element("span", "feasible", class_="good")
@@ -79,7 +94,9 @@ def _plan(result: Planned, most: int) -> Html:
         f"{counted(len(used) - len(chosen), 'less loaded node is', 'less loaded nodes are')} used but not shown."
         if len(chosen) < len(used)
         else "",
-        f"{'And ' if len(chosen) == len(used) else ''}{counted(idle, 'idle node')}." if idle else "",
+        f"{'And ' if len(chosen) == len(used) else ''}{counted(idle, 'idle node')}."
+        if idle
+        else "",
         f"{counted(unplaced, 'task is', 'tasks are')} not placed." if unplaced else "",
     ]
     return joined(
@@ -101,7 +118,9 @@ class _Contents:
         self.workers = Workers.of(assignment)
         self.operator = problem.operator[problem.component_of]
         self.tasks = np.argsort(self.workers.of_task, kind="stable")
-        self.first = np.searchsorted(self.workers.of_task[self.tasks], np.arange(len(self.workers.node) + 1))
+        self.first = np.searchsorted(
+            self.workers.of_task[self.tasks], np.arange(len(self.workers.node) + 1)
+        )
         self.first_worker = np.searchsorted(self.workers.node, np.arange(len(problem.nodes) + 1))
 
     def of_node(self, node: int) -> Iterator[tuple[int, Ints]]:
@@ -135,28 +154,55 @@ def _overview(problem: Problem, load: Floats, used: Ints) -> Html:
         paths.append(element("path", d=d, class_=f"load{level}"))
     height = step * -(-len(order) // columns)
     words = ("idle", "to 25 %", "to 50 %", "to 75 %", "to 100 %", "overloaded")
-    key = (element("span", element("i", class_=f"swatch load{level}"), f" {word} ") for level, word in enumerate(words))
-    svg = element("svg", *paths, class_="overview", role="img", viewBox=f"0 0 {step * columns} {height}")
+    key = (
+        element("span", element("i", class_=f"swatch load{level}"), f" {word} ")
+        for level, word in enumerate(words)
+    )
+    svg = element(
+        "svg", *paths, class_="overview", role="img", viewBox=f"0 0 {step * columns} {height}"
+    )
     return element(
-        "figure", svg, element("figcaption", f"All {counted(len(problem.nodes), 'node')}, rack by rack, by CPU: ", *key)
+        "figure",
+        svg,
+        element(
+            "figcaption", f"All {counted(len(problem.nodes), 'node')}, rack by rack, by CPU: ", *key
+        ),
     )
 
 
-def _rack(problem: Problem, report: Report, contents: _Contents, rack: int, nodes: list[int]) -> Html:
-    cards = element("div", *(_node(problem, report.nodes[problem.nodes[n]], contents, n) for n in nodes), class_="nodes")
-    return joined([element("h3", f"Rack {problem.racks[rack]}") if len(problem.racks) > 1 else "", cards])
+def _rack(
+    problem: Problem, report: Report, contents: _Contents, rack: int, nodes: list[int]
+) -> Html:
+    cards = element(
+        "div",
+        *(_node(problem, report.nodes[problem.nodes[n]], contents, n) for n in nodes),
+        class_="nodes",
+    )
+    return joined(
+        [element("h3", f"Rack {problem.racks[rack]}") if len(problem.racks) > 1 else "", cards]
+    )
 
 
 def _node(problem: Problem, row: Row, contents: _Contents, node: int) -> Html:
     workers = list(contents.of_node(node))
     few = sum(len(tasks) for _, tasks in workers) <= MOST_SQUARES
-    inside = [_worker(contents, slot, tasks) for slot, tasks in workers] if few else [_counts(contents, workers)]
-    meters = [_meter(resource, row) for k, resource in enumerate(problem.resources) if k == CPU or _matters(resource, row)]
+    inside = (
+        [_worker(contents, slot, tasks) for slot, tasks in workers]
+        if few
+        else [_counts(contents, workers)]
+    )
+    meters = [
+        _meter(resource, row)
+        for k, resource in enumerate(problem.resources)
+        if k == CPU or _matters(resource, row)
+    ]
     kind = problem.types[problem.node_type[node]] if len(problem.types) > 1 else ""
     slots = f"{number(row['workers'])} of {counted(int(row['slots'] or 0), 'slot')}"
     return element(
         "article",
-        element("h4", problem.nodes[node], element("small", " · ".join(filter(None, (kind, slots))))),
+        element(
+            "h4", problem.nodes[node], element("small", " · ".join(filter(None, (kind, slots))))
+        ),
         *meters,
         _network(row),
         element("div", *inside, class_="workers"),
@@ -169,16 +215,28 @@ def _matters(resource: str, row: Row) -> bool:
 
 def _meter(resource: str, row: Row) -> Html:
     """Used by this plan, taken by others, of the capacity."""
-    used, taken, capacity = row[resource] or 0.0, row[f"{resource}_taken"] or 0.0, row[f"{resource}_capacity"]
+    used, taken, capacity = (
+        row[resource] or 0.0,
+        row[f"{resource}_taken"] or 0.0,
+        row[f"{resource}_capacity"],
+    )
     name, unit = {"cpu": ("CPU", ""), "memory_mb": ("Memory", " MB")}.get(resource, (resource, ""))
     if capacity is None:
         figures = f"{number(used + taken)}{unit}, no limit"
-        return element("div", element("span", name), element("span", class_="bar none"), element("span", figures), class_="meter")
+        return element(
+            "div",
+            element("span", name),
+            element("span", class_="bar none"),
+            element("span", figures),
+            class_="meter",
+        )
     full = used + taken > capacity * (1 + 1e-9)
     scale = 100 / (max(used + taken, capacity) or 1.0)
     parts = [
         element("i", class_="others", style=f"width:{taken * scale:.1f}%") if taken else "",
-        element("i", class_="over" if full else "ours", style=f"width:{used * scale:.1f}%") if used else "",
+        element("i", class_="over" if full else "ours", style=f"width:{used * scale:.1f}%")
+        if used
+        else "",
         element("b", style=f"left:{capacity * scale:.1f}%") if full else "",
     ]
     others = f", {number(taken)} taken by others" if taken else ""
@@ -201,13 +259,24 @@ def _network(row: Row) -> Html:
     over = bandwidth is not None and max(out, arrives) > bandwidth * (1 + 1e-9)
     text = f"{number(float(f'{out:.3g}'))} out, {number(float(f'{arrives:.3g}'))} in{of} Mbit/s"
     return element(
-        "div", element("span", "Network"), element("span", text), class_="meter network bad" if over else "meter network"
+        "div",
+        element("span", "Network"),
+        element("span", text),
+        class_="meter network bad" if over else "meter network",
     )
 
 
 def _worker(contents: _Contents, slot: int, tasks: Ints) -> Html:
-    squares = (_square(contents.operators[contents.operator[t]], contents.problem.task_name(t)) for t in tasks.tolist())
-    return element("div", element("small", f"worker {slot}"), element("div", *squares, class_="tasks"), class_="worker")
+    squares = (
+        _square(contents.operators[contents.operator[t]], contents.problem.task_name(t))
+        for t in tasks.tolist()
+    )
+    return element(
+        "div",
+        element("small", f"worker {slot}"),
+        element("div", *squares, class_="tasks"),
+        class_="worker",
+    )
 
 
 def _counts(contents: _Contents, workers: Sequence[tuple[int, Ints]]) -> Html:

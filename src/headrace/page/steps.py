@@ -19,10 +19,21 @@ COLOURS = 9
 
 
 def steps_page(
-    moves: Moves, gains: Sequence[Arrival] = (), *, title: str, notes: Sequence[str] = (), command: str | None = None
+    moves: Moves,
+    gains: Sequence[Arrival] = (),
+    *,
+    title: str,
+    notes: Sequence[str] = (),
+    command: str | None = None,
 ) -> str:
     """One HTML document about one move; the same move gives the same bytes."""
-    return sheet(title, _headline(moves, gains, title, notes), _picture(moves), _table(moves, gains), _footer(command))
+    return sheet(
+        title,
+        _headline(moves, gains, title, notes),
+        _picture(moves),
+        _table(moves, gains),
+        _footer(command),
+    )
 
 
 def _headline(moves: Moves, gains: Sequence[Arrival], title: str, notes: Sequence[str]) -> Html:
@@ -37,7 +48,10 @@ def _headline(moves: Moves, gains: Sequence[Arrival], title: str, notes: Sequenc
     tiles = [
         ("steps", number(len(moves.steps))),
         (f"{moves.unit} transferred", number(moves.units)),
-        ("s for all of it" if clock == "s" else f"{clock}, cost of all steps", number(moves.makespan)),
+        (
+            "s for all of it" if clock == "s" else f"{clock}, cost of all steps",
+            number(moves.makespan),
+        ),
     ]
     if gains:
         tiles.append(("s, longest pause of a task", number(max(g.pause_s for g in gains))))
@@ -46,8 +60,14 @@ def _headline(moves: Moves, gains: Sequence[Arrival], title: str, notes: Sequenc
         "header",
         element("h1", title),
         element("p", verdict, class_="verdict"),
-        element("dl", *(element("div", element("dt", name), element("dd", value)) for name, value in tiles), class_="tiles"),
-        element("ul", *(element("li", note) for note in (*notes, *moves.notes)), class_="aside") if notes or moves.notes else "",
+        element(
+            "dl",
+            *(element("div", element("dt", name), element("dd", value)) for name, value in tiles),
+            class_="tiles",
+        ),
+        element("ul", *(element("li", note) for note in (*notes, *moves.notes)), class_="aside")
+        if notes or moves.notes
+        else "",
     )
 
 
@@ -64,8 +84,14 @@ def _picture(moves: Moves) -> Html:
     for step in steps:
         edges.append(edges[-1] + step.cost)
     x = [LEFT + (WIDTH - LEFT - 10.0) * edge / total for edge in edges]
-    left_out = [f"the {MOST_NODES} busiest of {len(names):,} nodes"] if len(names) > MOST_NODES else []
-    left_out += [f"the first {MOST_STEPS} of {len(moves.steps):,} steps"] if len(moves.steps) > MOST_STEPS else []
+    left_out = (
+        [f"the {MOST_NODES} busiest of {len(names):,} nodes"] if len(names) > MOST_NODES else []
+    )
+    left_out += (
+        [f"the first {MOST_STEPS} of {len(moves.steps):,} steps"]
+        if len(moves.steps) > MOST_STEPS
+        else []
+    )
     return element(
         "section",
         element("h2", "Who sends to whom, and when"),
@@ -116,16 +142,27 @@ def _axis(x: Sequence[float], edges: Sequence[float], clock: str, height: float)
         yield element("line", x1=at, x2=at, y1=TOP - 6, y2=height)
         if at - last > 64.0:
             anchor = "start" if not edge else "end" if at > WIDTH - 60 else "middle"
-            yield element("text", f"{short(edge)} {clock}", x=at, y=TOP - 11, class_="detail", text_anchor=anchor)
+            yield element(
+                "text",
+                f"{short(edge)} {clock}",
+                x=at,
+                y=TOP - 11,
+                class_="detail",
+                text_anchor=anchor,
+            )
             last = at
 
 
 def _name(name: Name, row: int) -> Html:
     y = TOP + row * (2 * LANE + GAP) + LANE + 4
-    return element("text", truncated(str(name), 20), x=LEFT - 10, y=y, class_="name", text_anchor="end")
+    return element(
+        "text", truncated(str(name), 20), x=LEFT - 10, y=y, class_="name", text_anchor="end"
+    )
 
 
-def _blocks(moves: Moves, x: Sequence[float], row: dict[Name, int], colour: dict[Name, str]) -> Iterator[Html]:
+def _blocks(
+    moves: Moves, x: Sequence[float], row: dict[Name, int], colour: dict[Name, str]
+) -> Iterator[Html]:
     for k, step in enumerate(moves.steps[:MOST_STEPS]):
         for lane in (0, 1):
             grouped: dict[Name, list[tuple[Name, float]]] = {}
@@ -135,7 +172,9 @@ def _blocks(moves: Moves, x: Sequence[float], row: dict[Name, int], colour: dict
                     grouped.setdefault(here, []).append((there, t.units))
             for here, others in grouped.items():
                 y = TOP + row[here] * (2 * LANE + GAP) + lane * LANE
-                each = (x[k + 1] - x[k]) / len(others)  # where several go at once: who, not how their time is divided
+                each = (x[k + 1] - x[k]) / len(
+                    others
+                )  # where several go at once: who, not how their time is divided
                 for i, (there, units) in enumerate(others):
                     says = (
                         f"{here} sends {number(units)} {moves.unit} to {there}"
@@ -155,7 +194,9 @@ def _blocks(moves: Moves, x: Sequence[float], row: dict[Name, int], colour: dict
                             class_=colour[there],
                             rx=2,
                         ),
-                        element("text", label, x=x[k] + (i + 0.5) * each, y=y + LANE - 5, class_="label")
+                        element(
+                            "text", label, x=x[k] + (i + 0.5) * each, y=y + LANE - 5, class_="label"
+                        )
                         if each > 3 * LETTER
                         else "",
                     )
@@ -165,23 +206,45 @@ def _table(moves: Moves, gains: Sequence[Arrival]) -> Html:
     if not moves.steps:
         return Html("")
     titles = ["step", f"from, {moves.clock}", f"takes, {moves.clock}", moves.unit, "transfers"]
-    titles += ["tasks in place", "pause, s", "gain, tuples/s", "between nodes after it"] if gains else []
+    titles += (
+        ["tasks in place", "pause, s", "gain, tuples/s", "between nodes after it"] if gains else []
+    )
     rows: list[Html] = []
     clock = 0.0
     for i, step in enumerate(moves.steps[:MOST_STEPS]):
-        cells = [number(clock), number(step.cost), number(sum(t.units for t in step.transfers)), number(len(step.transfers))]
+        cells = [
+            number(clock),
+            number(step.cost),
+            number(sum(t.units for t in step.transfers)),
+            number(len(step.transfers)),
+        ]
         if gains:
             g = gains[i]
-            cells += [number(len(g.tasks)), number(g.pause_s), number(g.gain), number(g.inter_node_traffic)]
-        rows.append(element("tr", element("th", str(i + 1)), *(element("td", cell) for cell in cells)))
+            cells += [
+                number(len(g.tasks)),
+                number(g.pause_s),
+                number(g.gain),
+                number(g.inter_node_traffic),
+            ]
+        rows.append(
+            element("tr", element("th", str(i + 1)), *(element("td", cell) for cell in cells))
+        )
         clock += step.cost
     head = element("tr", *(element("th", name) for name in titles))
     return element(
         "section",
         element("h2", "Steps"),
-        element("div", element("table", element("thead", head), element("tbody", *rows)), class_="scroll"),
+        element(
+            "div",
+            element("table", element("thead", head), element("tbody", *rows)),
+            class_="scroll",
+        ),
     )
 
 
 def _footer(command: str | None) -> Html:
-    return element("footer", element("p", f"headrace {headrace.__version__}."), element("pre", command) if command else "")
+    return element(
+        "footer",
+        element("p", f"headrace {headrace.__version__}."),
+        element("pre", command) if command else "",
+    )

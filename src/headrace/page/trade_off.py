@@ -83,13 +83,20 @@ def _stairs(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
 def _ceiling(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
     """Nothing that costs less than a point is faster than it, so up to its cost the ceiling is its rate."""
     (cost, rate), *rest = points
-    return f"M{x(0.0):.1f} {y(rate):.1f}H{x(cost):.1f}" + "".join(f"V{y(r):.1f}H{x(c):.1f}" for c, r in rest)
+    return f"M{x(0.0):.1f} {y(rate):.1f}H{x(cost):.1f}" + "".join(
+        f"V{y(r):.1f}H{x(c):.1f}" for c, r in rest
+    )
 
 
 def _dot(point: Point, x: float, y: float, chosen: bool) -> Html:
     words = f"{number(point.rate)} tuples/s for {number(point.cost)}: {_machines(point)}"
     return element(
-        "circle", element("title", words), cx=x, cy=y, r=6.5 if chosen else 3.5, class_="chosen" if chosen else "point"
+        "circle",
+        element("title", words),
+        cx=x,
+        cy=y,
+        r=6.5 if chosen else 3.5,
+        class_="chosen" if chosen else "point",
     )
 
 
@@ -107,7 +114,9 @@ def _table(curve: TradeOff) -> Html:
         )
         for p in _shown(curve)
     )
-    return element("div", element("table", element("thead", head), element("tbody", *rows)), class_="scroll")
+    return element(
+        "div", element("table", element("thead", head), element("tbody", *rows)), class_="scroll"
+    )
 
 
 def _machines(point: Point) -> str:

@@ -49,7 +49,9 @@ class View:
     curve: TradeOff | None = None  # of rate against cost, around the plan
 
     @staticmethod
-    def of(results: Sequence[Planned], title: str, command: str | None, curve: TradeOff | None = None) -> View:
+    def of(
+        results: Sequence[Planned], title: str, command: str | None, curve: TradeOff | None = None
+    ) -> View:
         """Order the results; among equals the order given stays."""
         return View(tuple(sorted(results, key=_rank)), title, command, curve)
 
@@ -81,14 +83,25 @@ def _rank(result: Planned) -> tuple[int, int, float, int]:
         return (kind, 0, 0.0, 0)
     value = getattr(report, FIGURES[result.objective])
     score = np.inf if value is None else float(value)
-    return (kind, len(report.unplaced), -score if result.objective == "rate" else score, report.nodes_used)
+    return (
+        kind,
+        len(report.unplaced),
+        -score if result.objective == "rate" else score,
+        report.nodes_used,
+    )
 
 
 def state(result: Planned) -> str:
     """A result in a word. An incomplete plan breaks no rule, but leaves topologies out."""
     if result.report is None:
         return "refused"
-    return "feasible" if result.report.feasible else "infeasible" if result.report.violations else "incomplete"
+    return (
+        "feasible"
+        if result.report.feasible
+        else "infeasible"
+        if result.report.violations
+        else "incomplete"
+    )
 
 
 def why(result: Planned) -> str | None:
@@ -97,7 +110,10 @@ def why(result: Planned) -> str | None:
         return result.refusal.message if result.refusal is not None else "no plan"
     if result.report.feasible:
         return None
-    unplaced = [f"topology {name} is not placed: {fields['message']}" for name, fields in result.report.unplaced.items()]
+    unplaced = [
+        f"topology {name} is not placed: {fields['message']}"
+        for name, fields in result.report.unplaced.items()
+    ]
     return [*(v.message for v in result.report.violations), *unplaced, "infeasible"][0]
 
 
@@ -105,7 +121,10 @@ def operators(problem: Problem) -> tuple[Operator, ...]:
     """The operators of a problem in the order of their numbers, which is the order of the file."""
     order = np.argsort(problem.operator, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(problem.operator[order])) + 1)
-    return tuple(Operator(_name(problem, group), letter(i), f"c{i % COLOURS}", group) for i, group in enumerate(groups))
+    return tuple(
+        Operator(_name(problem, group), letter(i), f"c{i % COLOURS}", group)
+        for i, group in enumerate(groups)
+    )
 
 
 def _name(problem: Problem, group: Ints) -> str:
@@ -123,11 +142,19 @@ def flows(problem: Problem, assignment: Assignment | None) -> list[Flow]:
     found: list[Flow] = []
     workers = None if assignment is None else Workers.of(assignment)
     for stream in problem.streams:
-        total = stream.tuples_per_s * float(stream.received(int(problem.tasks[stream.target])).sum())
+        total = stream.tuples_per_s * float(
+            stream.received(int(problem.tasks[stream.target])).sum()
+        )
         crossing = 0.0
-        if assignment is not None and workers is not None and assignment.node[problem.first[stream.source]] != UNPLACED:
+        if (
+            assignment is not None
+            and workers is not None
+            and assignment.node[problem.first[stream.source]] != UNPLACED
+        ):
             crossing = _dustless(stream_crossing(problem, workers, stream).inter_node, total)
-        grouping = f"{stream.grouping} ({', '.join(stream.fields)})" if stream.fields else stream.grouping
+        grouping = (
+            f"{stream.grouping} ({', '.join(stream.fields)})" if stream.fields else stream.grouping
+        )
         label = grouping if stream.name == "default" else f"{stream.name}: {grouping}"
         source, target = int(problem.operator[stream.source]), int(problem.operator[stream.target])
         found.append(Flow(source, target, label, total, crossing))
@@ -140,15 +167,22 @@ def _measured(problem: Problem, assignment: Assignment | None) -> list[Flow]:
         return []
     operator = problem.operator[problem.component_of]
     size = int(operator.max()) + 1
-    joined, flow = np.unique(operator[pairs.source] * size + operator[pairs.target], return_inverse=True)
+    joined, flow = np.unique(
+        operator[pairs.source] * size + operator[pairs.target], return_inverse=True
+    )
     total = np.bincount(flow, pairs.tuples_per_s)
     crossing = np.zeros(len(joined))
     if assignment is not None:
         a, b = assignment.node[pairs.source], assignment.node[pairs.target]
-        crossing = np.bincount(flow, pairs.tuples_per_s * ((a != b) & (a != UNPLACED) & (b != UNPLACED)))
+        crossing = np.bincount(
+            flow, pairs.tuples_per_s * ((a != b) & (a != UNPLACED) & (b != UNPLACED))
+        )
     label = "" if problem.bare else "measured"
     rows = zip(joined.tolist(), total.tolist(), crossing.tolist(), strict=True)
-    return [Flow(key // size, key % size, label, sent, _dustless(crosses, sent)) for key, sent, crosses in rows]
+    return [
+        Flow(key // size, key % size, label, sent, _dustless(crosses, sent))
+        for key, sent, crosses in rows
+    ]
 
 
 def _dustless(part: float, whole: float) -> float:

@@ -39,7 +39,13 @@ def percent(part: float) -> str:
     """A share; 0 % and 100 % only where it is nothing or all."""
     text = f"{100 * part:.0f}"
     if text in ("0", "100") and part not in (0.0, 1.0):
-        text = "under 0.1" if part < 0.001 else "over 99.9" if 0.999 < part < 1 else f"{100 * part:.1f}"
+        text = (
+            "under 0.1"
+            if part < 0.001
+            else "over 99.9"
+            if 0.999 < part < 1
+            else f"{100 * part:.1f}"
+        )
     return f"{text} %"
 
 

@@ -2,10 +2,12 @@
 
 Source    A. Muhammad, PhD thesis 2023, section 3.3, algorithms 4-6, eq. 3.1-3.2, tables 3.5-3.6.
 Maturity  faithful
-Guards    slots are never overcommitted; CPU, memory and bandwidth may be (the paper does not look at them).
-Differs   affinity is measured to the seed pair, the one reading that satisfies both worked examples (option affinity=group gives the
-          prose's reading); each pair is visited once; a group stops growing when nothing connected is left; slots are ranked by the
-          traffic inside them (option slot_traffic=incident counts all traffic of their executors).
+Guards    slots are never overcommitted; CPU, memory and bandwidth may be (the paper does not look
+          at them).
+Differs   affinity is measured to the seed pair, the one reading that satisfies both worked examples
+          (option affinity=group gives the prose's reading); each pair is visited once; a group
+          stops growing when nothing connected is left; slots are ranked by the traffic inside them
+          (option slot_traffic=incident counts all traffic of their executors).
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ def a3_storm(
     return map_slots_to_nodes(problem, pairs, slot_of, alpha, slot_traffic)
 
 
-def map_executors_to_slots(problem: Problem, pairs: Pairs, workers: int, affinity: Affinity) -> Ints:
+def map_executors_to_slots(
+    problem: Problem, pairs: Pairs, workers: int, affinity: Affinity
+) -> Ints:
     """Algorithm 5: the slot of each executor, [T]."""
     executors = problem.task_count
     if workers == 1:
@@ -46,7 +50,11 @@ def map_executors_to_slots(problem: Problem, pairs: Pairs, workers: int, affinit
     return group_by_pairs(by_traffic(pairs), executors, workers, affinity)
 
 
-def map_slots_to_nodes(problem: Problem, pairs: Pairs, slot_of: Ints, alpha: float, slot_traffic: SlotTraffic) -> Assignment:
+def map_slots_to_nodes(
+    problem: Problem, pairs: Pairs, slot_of: Ints, alpha: float, slot_traffic: SlotTraffic
+) -> Assignment:
     """Algorithm 6: the busiest slot to the most powerful node, node after node."""
     ranked = slots_by_traffic(pairs, slot_of, slot_traffic)
-    return fill_nodes(problem, slot_of, ranked, by_power(problem, computation_power(problem, alpha)))
+    return fill_nodes(
+        problem, slot_of, ranked, by_power(problem, computation_power(problem, alpha))
+    )

@@ -1,12 +1,14 @@
 """Aniello's offline scheduler: components from upstream to downstream, each beside the components that feed it.
 
-Source    L. Aniello, R. Baldoni, L. Querzoni, Adaptive Online Scheduling in Storm, DEBS 2013, as the authors' implementation does it.
+Source    L. Aniello, R. Baldoni, L. Querzoni, Adaptive Online Scheduling in Storm, DEBS 2013, as
+          the authors' implementation does it.
 Maturity  faithful
-Guards    slots are never overcommitted; CPU, memory, bandwidth, worker heap, pins and separations may be violated (the scheduler looks at
-          the graph alone).
-Differs   the order of components is worked out, where the authors ask the user for it: topological, equal ones in file order, and a
-          cycle is entered at the component that is fed from outside. Slots that stay empty are not put on nodes. Fewer free
-          slots than `workers` are used as they are. Nodes with equally many free slots keep their order in the file.
+Guards    slots are never overcommitted; CPU, memory, bandwidth, worker heap, pins and separations
+          may be violated (the scheduler looks at the graph alone).
+Differs   the order of components is worked out, where the authors ask the user for it: topological,
+          equal ones in file order, and a cycle is entered at the component that is fed from
+          outside. Slots that stay empty are not put on nodes. Fewer free slots than `workers` are
+          used as they are. Nodes with equally many free slots keep their order in the file.
 """
 
 from __future__ import annotations
@@ -25,17 +27,21 @@ from headrace.place.topologies import each_topology
 
 
 @each_topology
-def aniello_offline(problem: Problem, *, alfa: float = 0.0, beta: float = 1.0, epsilon: float = 0.5) -> Assignment:
+def aniello_offline(
+    problem: Problem, *, alfa: float = 0.0, beta: float = 1.0, epsilon: float = 0.5
+) -> Assignment:
     """Executors to slots along the graph, then slots to nodes in turn.
 
-    alfa lets slots be filled unevenly, beta spreads slots over more nodes, and from the share epsilon of the components on,
-    empty slots come first; each from 0 to 1.
+    alfa lets slots be filled unevenly, beta spreads slots over more nodes, and from the share
+    epsilon of the components on, empty slots come first; each from 0 to 1.
     """
     refuse_outside_unit("aniello-offline", alfa=alfa, beta=beta, epsilon=epsilon)
     available = int(problem.free_slots.sum())
     refuse_without_slots(problem, 1, available)
     slots = min(problem.worker_count(0), problem.task_count, available)
-    slot_of = executors_to_slots(operators(problem), slots, most_in_one(problem.task_count, slots, alfa), epsilon)
+    slot_of = executors_to_slots(
+        operators(problem), slots, most_in_one(problem.task_count, slots, alfa), epsilon
+    )
     return slots_to_nodes(problem, slot_of, beta)
 
 
@@ -107,8 +113,15 @@ def nodes_to_use(free: Ints, slots: int, beta: float) -> int:
 def slots_to_nodes(problem: Problem, slot_of: Ints, beta: float) -> Assignment:
     """Slots in turn to the nodes with most free slots."""
     used, slot_of = np.unique(slot_of, return_inverse=True)
-    by_free = np.argsort(-problem.free_slots, kind="stable")[: nodes_to_use(problem.free_slots, len(used), beta)]
+    by_free = np.argsort(-problem.free_slots, kind="stable")[
+        : nodes_to_use(problem.free_slots, len(used), beta)
+    ]
     per_node = [(n, free_slots(problem, n).tolist()) for n in by_free.tolist()]
-    rounds = [(n, free[i]) for i in range(max(len(free) for _, free in per_node)) for n, free in per_node if i < len(free)]
+    rounds = [
+        (n, free[i])
+        for i in range(max(len(free) for _, free in per_node))
+        for n, free in per_node
+        if i < len(free)
+    ]
     node, worker = np.array(rounds, dtype=np.int64)[slot_of].T
     return Assignment(node.copy(), worker.copy())

@@ -1,14 +1,18 @@
 """Aniello's online scheduler (OLS): busiest pairs into one slot, then busiest pairs of slots onto one node.
 
-Source    L. Aniello, R. Baldoni, L. Querzoni, Adaptive Online Scheduling in Storm, DEBS 2013, as the authors' implementation does it;
-          Eskandari (section 3.2) and Souravlas (section 2) tell it shorter.
+Source    L. Aniello, R. Baldoni, L. Querzoni, Adaptive Online Scheduling in Storm, DEBS 2013, as
+          the authors' implementation does it; Eskandari (section 3.2) and Souravlas (section 2)
+          tell it shorter.
 Maturity  faithful
-Guards    slots are never overcommitted; CPU is kept within a node where the pairs allow it, but may be exceeded, and memory, bandwidth,
-          worker heap, pins and separations may be violated (the scheduler does not look at them).
-Differs   the planned load of a node is counted, which a slip in the authors' code leaves at 0, and so is the least number of nodes. gamma
-          has a default, where theirs stops. What no slot or node accepts goes to the least loaded one with a place left, first beyond
-          the number of slots per node, then beyond the load. Executors without traffic are dealt as Storm's default does, to slots of
-          their own while `workers` allows, else over the topology's. The timer between two runs belongs to the control loop.
+Guards    slots are never overcommitted; CPU is kept within a node where the pairs allow it, but may
+          be exceeded, and memory, bandwidth, worker heap, pins and separations may be violated (the
+          scheduler does not look at them).
+Differs   the planned load of a node is counted, which a slip in the authors' code leaves at 0, and
+          so is the least number of nodes. gamma has a default, where theirs stops. What no slot or
+          node accepts goes to the least loaded one with a place left, first beyond the number of
+          slots per node, then beyond the load. Executors without traffic are dealt as Storm's
+          default does, to slots of their own while `workers` allows, else over the topology's. The
+          timer between two runs belongs to the control loop.
 """
 
 from __future__ import annotations
@@ -42,14 +46,18 @@ def aniello_online(
 ) -> Assignment:
     """The plan of both phases; the current plan instead, where the new one is not better by `improve` percent.
 
-    A slot takes at most gamma x its even share of the load; alfa and delta let slots and nodes be filled unevenly; beta
-    spreads a topology over more nodes.
+    A slot takes at most gamma x its even share of the load; alfa and delta let slots and nodes be
+    filled unevenly; beta spreads a topology over more nodes.
     """
     refuse_outside_unit("aniello-online", alfa=alfa, beta=beta, delta=delta)
     if gamma < 1:
         raise InvalidInput(f"aniello-online: option gamma is {gamma:g}; it must be at least 1")
     plan = both_phases(problem, gamma, alfa, beta, delta)
-    return plan if problem.current is None or worth_it(problem, problem.current, plan, improve) else problem.current
+    return (
+        plan
+        if problem.current is None or worth_it(problem, problem.current, plan, improve)
+        else problem.current
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +72,9 @@ class Group:
     more_slots: int  # for those
 
 
-def both_phases(problem: Problem, gamma: float, alfa: float, beta: float, delta: float) -> Assignment:
+def both_phases(
+    problem: Problem, gamma: float, alfa: float, beta: float, delta: float
+) -> Assignment:
     """Slots for the executors of each topology, by priority; then nodes for the slots of all of them together."""
     pairs = problem.task_pairs()
     links = links_of(pairs, problem.task_count)
@@ -86,7 +96,13 @@ def both_phases(problem: Problem, gamma: float, alfa: float, beta: float, delta:
 
 
 def executors_to_slots(
-    problem: Problem, pairs: Pairs, links: Links, topology: int, left: int, gamma: float, alfa: float
+    problem: Problem,
+    pairs: Pairs,
+    links: Links,
+    topology: int,
+    left: int,
+    gamma: float,
+    alfa: float,
 ) -> Group:
     """Phase 1: the slots of one topology's executors, of which `left` can be had."""
     mine = problem.topology[problem.component_of] == topology
@@ -97,26 +113,49 @@ def executors_to_slots(
     idle = order[(mine & ~talks)[order]]
     slots = min(problem.worker_count(topology), len(busy) + len(idle), left)
     for_busy = min(slots, len(busy))
-    slot_of = busy_to_slots(problem, pairs, links, busy, for_busy, gamma, alfa) if for_busy else busy
+    slot_of = (
+        busy_to_slots(problem, pairs, links, busy, for_busy, gamma, alfa) if for_busy else busy
+    )
     return Group(topology, busy, slot_of, for_busy, idle, min(slots - for_busy, len(idle)))
 
 
-def busy_to_slots(problem: Problem, pairs: Pairs, links: Links, busy: Ints, slots: int, gamma: float, alfa: float) -> Ints:
+def busy_to_slots(
+    problem: Problem, pairs: Pairs, links: Links, busy: Ints, slots: int, gamma: float, alfa: float
+) -> Ints:
     """Pairs of executors, busiest first, into slots of even load; then every empty slot gets the executor it costs least, [busy]."""
     if len(busy) * slots > MOST_ENTRIES:
         size = len(busy) * slots
         message = f"needs a table of {len(busy):,} executors x {slots:,} slots; the most it takes is {MOST_ENTRIES:,} entries"
-        raise Unsupported(message, resource="table", needed=size, available=MOST_ENTRIES, fix="lower `workers`, or use headrace")
+        raise Unsupported(
+            message,
+            resource="table",
+            needed=size,
+            available=MOST_ENTRIES,
+            fix="lower `workers`, or use headrace",
+        )
     number = np.full(problem.task_count, UNPLACED, dtype=np.int64)
     number[busy] = np.arange(len(busy))
     real = (number[pairs.source] >= 0) & (pairs.source != pairs.target) & (pairs.tuples_per_s > 0)
-    source, target, rate = number[pairs.source[real]], number[pairs.target[real]], pairs.tuples_per_s[real]
+    source, target, rate = (
+        number[pairs.source[real]],
+        number[pairs.target[real]],
+        pairs.tuples_per_s[real],
+    )
     own = links_of(Pairs(source, target, rate, rate), len(busy))
     load = problem.mean_demand[busy, CPU]
     limit = np.full(slots, gamma * float(load.sum()) / slots)
     one_kind, one_group = np.zeros(slots, dtype=np.int64), np.zeros(len(busy), dtype=np.int64)
     most = np.array([most_in_one(len(busy), slots, alfa)], dtype=np.int64)
-    bins = new_bins(load[:, None], one_kind, limits(limit), np.zeros(slots), np.full(slots, most[0]), one_group, most, own)
+    bins = new_bins(
+        load[:, None],
+        one_kind,
+        limits(limit),
+        np.zeros(slots),
+        np.full(slots, most[0]),
+        one_group,
+        most,
+        own,
+    )
     order = descending(rate)
     source, target = source[order], target[order]
     pack_pairs(bins, source, target, between(own, source, target))
@@ -134,7 +173,9 @@ def between(links: Links, a: Ints, b: Ints) -> Floats:
     return links.weight[np.searchsorted(key, a * items + b)]
 
 
-def slots_to_nodes(problem: Problem, links: Links, groups: list[Group], beta: float, delta: float) -> Ints:
+def slots_to_nodes(
+    problem: Problem, links: Links, groups: list[Group], beta: float, delta: float
+) -> Ints:
     """Phase 2: the node of every slot that holds executors with traffic, in the order of the groups."""
     first = np.cumsum([0, *(group.slots for group in groups)])
     slots = int(first[-1])
@@ -144,13 +185,33 @@ def slots_to_nodes(problem: Problem, links: Links, groups: list[Group], beta: fl
     for g, group in enumerate(groups):
         slot_of[group.busy] = first[g] + group.slot_of
     placed = np.flatnonzero(slot_of != UNPLACED)
-    load = np.column_stack([totals(slot_of[placed], problem.task_cpu(y)[placed], slots) for y in range(len(problem.types))])
+    load = np.column_stack(
+        [
+            totals(slot_of[placed], problem.task_cpu(y)[placed], slots)
+            for y in range(len(problem.types))
+        ]
+    )
     between_slots = slot_links(links, slot_of, slots)
-    use = [nodes_to_use(problem.free_slots, group.slots, beta) if group.slots else 1 for group in groups]
-    most = np.array([most_in_one(group.slots, n, delta) for group, n in zip(groups, use, strict=True)], dtype=np.int64)
+    use = [
+        nodes_to_use(problem.free_slots, group.slots, beta) if group.slots else 1
+        for group in groups
+    ]
+    most = np.array(
+        [most_in_one(group.slots, n, delta) for group, n in zip(groups, use, strict=True)],
+        dtype=np.int64,
+    )
     owner = np.repeat(np.arange(len(groups)), [group.slots for group in groups])
     capacity, taken = problem.capacity[:, CPU], problem.taken[:, CPU]
-    bins = new_bins(load, problem.node_type, limits(capacity), taken, problem.free_slots, owner, most, between_slots)
+    bins = new_bins(
+        load,
+        problem.node_type,
+        limits(capacity),
+        taken,
+        problem.free_slots,
+        owner,
+        most,
+        between_slots,
+    )
     a = np.repeat(np.arange(slots), np.diff(between_slots.start))
     once = a < between_slots.other
     a, b, weight = a[once], between_slots.other[once], between_slots.weight[once]
@@ -170,7 +231,9 @@ def slot_links(links: Links, slot_of: Ints, slots: int) -> Links:
     tasks = len(links.start) - 1
     a, b = np.repeat(np.arange(tasks), np.diff(links.start)), links.other
     half = a < b
-    return links_of(Pairs(slot_of[a[half]], slot_of[b[half]], links.weight[half], links.weight[half]), slots)
+    return links_of(
+        Pairs(slot_of[a[half]], slot_of[b[half]], links.weight[half], links.weight[half]), slots
+    )
 
 
 def spread(bins: Bins, mine: Ints, group: int) -> bool:
@@ -186,11 +249,15 @@ def spread(bins: Bins, mine: Ints, group: int) -> bool:
     return False
 
 
-def assignment(problem: Problem, groups: list[Group], node_of_slot: Ints, refused: dict[str, HeadraceError]) -> Assignment:
+def assignment(
+    problem: Problem, groups: list[Group], node_of_slot: Ints, refused: dict[str, HeadraceError]
+) -> Assignment:
     """Slots numbered on their nodes, and executors without traffic dealt over slots of their own or those of their topology."""
     node, worker = np.full((2, problem.task_count), UNPLACED, dtype=np.int64)
     open_slots = [free_slots(problem, n).tolist()[::-1] for n in range(len(problem.nodes))]
-    place = np.array([(n, open_slots[n].pop()) for n in node_of_slot.tolist()], dtype=np.int64).reshape(-1, 2)
+    place = np.array(
+        [(n, open_slots[n].pop()) for n in node_of_slot.tolist()], dtype=np.int64
+    ).reshape(-1, 2)
     slot_taken = problem.slot_taken.copy()
     slot_taken[place[:, 0], place[:, 1]] = True
     first = 0
@@ -200,7 +267,9 @@ def assignment(problem: Problem, groups: list[Group], node_of_slot: Ints, refuse
         node[group.busy], worker[group.busy] = mine[group.slot_of].T
         if len(group.idle):
             ring = (
-                interleaved_slots(replace(problem, slot_taken=slot_taken.copy()))[: group.more_slots]
+                interleaved_slots(replace(problem, slot_taken=slot_taken.copy()))[
+                    : group.more_slots
+                ]
                 if group.more_slots
                 else mine
             )
@@ -227,5 +296,7 @@ def runs(problem: Problem, plan: Assignment) -> bool:
         return False
     if problem.slot_taken[plan.node, plan.worker].any():
         return False
-    holders = np.unique(np.column_stack([plan.node, plan.worker, problem.topology[problem.component_of]]), axis=0)
+    holders = np.unique(
+        np.column_stack([plan.node, plan.worker, problem.topology[problem.component_of]]), axis=0
+    )
     return len(np.unique(holders[:, :2], axis=0)) == len(holders)

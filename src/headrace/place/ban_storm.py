@@ -1,13 +1,14 @@
 """BAN-Storm: group executors by traffic, fill first the nodes that are strong in what bounds the topology, bandwidth included.
 
-Source    A. Muhammad, PhD thesis 2023, section 3.4, algorithms 7-9, eq. 3.1 and 3.3, tables 3.7-3.10.
+Source    A. Muhammad, PhD thesis 2023, section 3.4, algorithms 7-9, eq. 3.1 and 3.3, tables
+          3.7-3.10.
 Maturity  faithful
-Guards    slots are never overcommitted; CPU, memory, bandwidth, pins and separations may be violated (the paper ranks by some,
-          checks none).
-Differs   traffic is measured to the seed pair (option affinity=group: to the whole group); slots are ranked by the traffic
-          inside them (option slot_traffic=incident counts all traffic of their executors); sockets count and full nodes are
-          left out, as in algorithm 3; scores are exact, so nodes b and d of table 3.9, sorted there by rounded scores, change
-          places.
+Guards    slots are never overcommitted; CPU, memory, bandwidth, pins and separations may be
+          violated (the paper ranks by some, checks none).
+Differs   traffic is measured to the seed pair (option affinity=group: to the whole group); slots
+          are ranked by the traffic inside them (option slot_traffic=incident counts all traffic of
+          their executors); sockets count and full nodes are left out, as in algorithm 3; scores are
+          exact, so nodes b and d of table 3.9, sorted there by rounded scores, change places.
 """
 
 from __future__ import annotations
@@ -30,13 +31,22 @@ def ban_storm(
 ) -> Assignment:
     """Algorithm 7: group executors by traffic, then map the groups to nodes. The weights are those of algorithm 9."""
     pairs = problem.task_pairs()
-    slot_of = group_by_pairs(by_traffic(pairs), problem.task_count, problem.worker_count(0), affinity)
+    slot_of = group_by_pairs(
+        by_traffic(pairs), problem.task_count, problem.worker_count(0), affinity
+    )
     return physical_mapping(problem, pairs, slot_of, bound_weight, other_weight, slot_traffic)
 
 
 def physical_mapping(
-    problem: Problem, pairs: Pairs, slot_of: Ints, bound_weight: float, other_weight: float, slot_traffic: SlotTraffic
+    problem: Problem,
+    pairs: Pairs,
+    slot_of: Ints,
+    bound_weight: float,
+    other_weight: float,
+    slot_traffic: SlotTraffic,
 ) -> Assignment:
     """Algorithm 8: the busiest slot to the most powerful node, node after node."""
     ranked = slots_by_traffic(pairs, slot_of, slot_traffic)
-    return fill_nodes(problem, slot_of, ranked, by_power(problem, node_power(problem, bound_weight, other_weight)))
+    return fill_nodes(
+        problem, slot_of, ranked, by_power(problem, node_power(problem, bound_weight, other_weight))
+    )

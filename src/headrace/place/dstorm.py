@@ -1,13 +1,14 @@
 """D-Storm: fill one node at a time with the tasks that bring most traffic into it for what they need.
 
-Source    X. Liu and R. Buyya, D-Storm, ICPADS 2017, from general knowledge of it and from what Eskandari (section 3.2) and Muhammad
-          (section 2.2.3) say.
+Source    X. Liu and R. Buyya, D-Storm, ICPADS 2017, from general knowledge of it and from what
+          Eskandari (section 3.2) and Muhammad (section 2.2.3) say.
 Maturity  inspired
-Guards    CPU, memory, further resources and slots are never overcommitted; bandwidth, worker heap, pins and separations may be violated
-          (the paper does not look at them).
-Differs   the paper's priority is known in words only. Here it is (traffic with tasks on the open node + weight x traffic with tasks
-          that have no node yet) / the mean share that the task needs of what the node has free; resources without a stated limit do
-          not count. Nodes may differ, which the paper does not treat. All tasks of a node share one worker.
+Guards    CPU, memory, further resources and slots are never overcommitted; bandwidth, worker heap,
+          pins and separations may be violated (the paper does not look at them).
+Differs   the paper's priority is known in words only. Here it is (traffic with tasks on the open
+          node + weight x traffic with tasks that have no node yet) / the mean share that the task
+          needs of what the node has free; resources without a stated limit do not count. Nodes may
+          differ, which the paper does not treat. All tasks of a node share one worker.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def dstorm(problem: Problem, *, weight: float = 1.0) -> Assignment:
     left_over = np.flatnonzero(node == UNPLACED)
     if len(left_over):
         task = int(left_over[0])
-        demand = np.stack([problem.task_demand(y)[task] for y in range(len(problem.types))])[problem.node_type]
+        demand = np.stack([problem.task_demand(y)[task] for y in range(len(problem.types))])[
+            problem.node_type
+        ]
         free, slotted = problem.free - used, problem.free_slots > 0
         raise shortage(problem) or no_room(problem, task, problem.resources, demand, free, slotted)
     return one_worker_per_node(problem, node)

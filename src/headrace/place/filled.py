@@ -14,10 +14,19 @@ from headrace.solve.fill import connected
 
 
 def placed(
-    problem: Problem, node: Ints, *, seed: int = 0, steps: int | None = None, deadline: Callable[[], bool] | None = None
+    problem: Problem,
+    node: Ints,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
 ) -> Assignment:
     """Nodes and workers for the tasks: as given, or with less to send where that is no slower."""
     classes, x = connected(problem, node, seed=seed, steps=steps, deadline=deadline)
     better = assigned(problem, classes, x)
     plain = Assignment(node, workers_inside(problem, classes_of(problem), node))
-    return better if thread_rate(problem, better) >= thread_rate(problem, plain) * (1 - 1e-9) else plain
+    return (
+        better
+        if thread_rate(problem, better) >= thread_rate(problem, plain) * (1 - 1e-9)
+        else plain
+    )

@@ -2,13 +2,15 @@
 
 Source    A. Muhammad, PhD thesis 2023, section 3.5, algorithms 10-11, eq. 3.1, fig. 3.7-3.8.
 Maturity  faithful
-Guards    slots are never overcommitted; CPU, memory, bandwidth, pins and separations may be violated (the paper does not look
-          at them), and parts may be very unequal: a minimum cut often takes off a single executor.
-Differs   the thesis shows one cut in two; for more workers the part with most executors is cut again. Of cuts that carry
-          equally much, up to rounding, the one with fewest edges is taken, then the one nearest to the sinks, as in fig. 3.8. A
-          part that hangs apart is split into its largest component and the rest. Cycles are refused: the flow needs sources and
-          sinks. Slots are ranked by the traffic inside them (option slot_traffic=incident: all traffic of their executors).
-          Sockets count, full nodes do not.
+Guards    slots are never overcommitted; CPU, memory, bandwidth, pins and separations may be
+          violated (the paper does not look at them), and parts may be very unequal: a minimum cut
+          often takes off a single executor.
+Differs   the thesis shows one cut in two; for more workers the part with most executors is cut
+          again. Of cuts that carry equally much, up to rounding, the one with fewest edges is
+          taken, then the one nearest to the sinks, as in fig. 3.8. A part that hangs apart is split
+          into its largest component and the rest. Cycles are refused: the flow needs sources and
+          sinks. Slots are ranked by the traffic inside them (option slot_traffic=incident: all
+          traffic of their executors). Sockets count, full nodes do not.
 """
 
 from __future__ import annotations
@@ -41,7 +43,11 @@ def gr_storm(problem: Problem, *, slot_traffic: SlotTraffic = "internal") -> Ass
     if problem.pair_count > MOST_PAIRS:
         message = f"gr-storm would cut {problem.pair_count:,} task pairs; the most it takes is {MOST_PAIRS:,}"
         raise Unsupported(
-            message, resource="task pairs", needed=problem.pair_count, available=MOST_PAIRS, fix="use headrace or a3-storm"
+            message,
+            resource="task pairs",
+            needed=problem.pair_count,
+            available=MOST_PAIRS,
+            fix="use headrace or a3-storm",
         )
     pairs = problem.task_pairs()
     slot_of = max_flow_min_cut(problem, pairs, problem.worker_count(0))
@@ -57,8 +63,15 @@ def max_flow_min_cut(problem: Problem, pairs: Pairs, workers: int) -> Ints:
     for new in range(1, parts):
         part = largest_part(part_of, pairs, new)
         members = np.flatnonzero(part_of == part)
-        inside = (part_of[pairs.source] == part) & (part_of[pairs.target] == part) & (pairs.source != pairs.target)
-        source, target = np.searchsorted(members, pairs.source[inside]), np.searchsorted(members, pairs.target[inside])
+        inside = (
+            (part_of[pairs.source] == part)
+            & (part_of[pairs.target] == part)
+            & (pairs.source != pairs.target)
+        )
+        source, target = (
+            np.searchsorted(members, pairs.source[inside]),
+            np.searchsorted(members, pairs.target[inside]),
+        )
         part_of[members[far_side(source, target, pairs.tuples_per_s[inside], len(members))]] = new
     return part_of
 
@@ -96,12 +109,18 @@ def far_side(source: Ints, target: Ints, tuples_per_s: Floats, executors: int) -
 def capacities(tuples_per_s: Floats) -> NDArray[np.int32]:
     """Traffic as 32-bit integers that together stay below INFINITE.
 
-    A few units more for every edge: between cuts that carry the same but for rounding, the number of edges then decides.
+    A few units more for every edge: between cuts that carry the same but for rounding, the number
+    of edges then decides.
     """
     per_edge = 4 + 4000 // max(1, len(tuples_per_s))
     total = float(tuples_per_s.sum())
-    # A power of two: traffic in whole tuples/s is scaled without rounding, so that cuts that carry the same stay equal.
-    scale = 2.0 ** np.floor(np.log2((INFINITE - (per_edge + 1) * len(tuples_per_s)) / total)) if total > 0 else 0.0
+    # A power of two: traffic in whole tuples/s is scaled without rounding, so that cuts that carry
+    # the same stay equal.
+    scale = (
+        2.0 ** np.floor(np.log2((INFINITE - (per_edge + 1) * len(tuples_per_s)) / total))
+        if total > 0
+        else 0.0
+    )
     return (np.rint(tuples_per_s * scale) + per_edge).astype(np.int32)
 
 
@@ -109,7 +128,9 @@ def refuse_cycles(problem: Problem, pairs: Pairs) -> None:
     """Raise if executors send to each other in a circle, naming one."""
     apart = pairs.source != pairs.target
     source, target = pairs.source[apart], pairs.target[apart]
-    graph = csr_array((np.ones(len(source)), (source, target)), shape=(problem.task_count, problem.task_count))
+    graph = csr_array(
+        (np.ones(len(source)), (source, target)), shape=(problem.task_count, problem.task_count)
+    )
     count, component = _components(graph, connection="strong")
     if count == problem.task_count:
         return
@@ -120,9 +141,19 @@ def refuse_cycles(problem: Problem, pairs: Pairs) -> None:
         path.append(after[path[-1]])
     circle = [*path[path.index(after[path[-1]]) :], after[path[-1]]]
     names = " -> ".join(problem.task_name(task) for task in circle)
-    raise Unsupported(f"gr-storm cuts graphs without cycles, and there is the cycle {names}", fix="use a3-storm or headrace")
+    raise Unsupported(
+        f"gr-storm cuts graphs without cycles, and there is the cycle {names}",
+        fix="use a3-storm or headrace",
+    )
 
 
-def map_partitions_to_workers(problem: Problem, pairs: Pairs, slot_of: Ints, slot_traffic: SlotTraffic) -> Assignment:
+def map_partitions_to_workers(
+    problem: Problem, pairs: Pairs, slot_of: Ints, slot_traffic: SlotTraffic
+) -> Assignment:
     """Algorithm 11: the busiest part to the node with most FLOPS (eq. 3.1), node after node."""
-    return fill_nodes(problem, slot_of, slots_by_traffic(pairs, slot_of, slot_traffic), by_power(problem, gflops(problem)))
+    return fill_nodes(
+        problem,
+        slot_of,
+        slots_by_traffic(pairs, slot_of, slot_traffic),
+        by_power(problem, gflops(problem)),
+    )

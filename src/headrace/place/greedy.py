@@ -29,16 +29,22 @@ class Links:
 
     def total(self) -> Floats:
         """All traffic of each task, in and out, [T]."""
-        return np.add.reduceat(np.append(self.weight, 0.0), self.start[:-1]) * (np.diff(self.start) > 0)
+        return np.add.reduceat(np.append(self.weight, 0.0), self.start[:-1]) * (
+            np.diff(self.start) > 0
+        )
 
 
 def links_of(pairs: Pairs, tasks: int) -> Links:
     """The links that directed pairs make."""
     real = (pairs.source != pairs.target) & (pairs.tuples_per_s > 0)
     a, b, rate = pairs.source[real], pairs.target[real], pairs.tuples_per_s[real]
-    both = coo_array((np.tile(rate, 2), (np.concatenate([a, b]), np.concatenate([b, a]))), shape=(tasks, tasks)).tocsr()
+    both = coo_array(
+        (np.tile(rate, 2), (np.concatenate([a, b]), np.concatenate([b, a]))), shape=(tasks, tasks)
+    ).tocsr()
     both.sum_duplicates()
-    return Links(both.indptr.astype(np.int64), both.indices.astype(np.int64), both.data.astype(np.float64))
+    return Links(
+        both.indptr.astype(np.int64), both.indices.astype(np.int64), both.data.astype(np.float64)
+    )
 
 
 def limits(free: Floats) -> Floats:

@@ -16,17 +16,27 @@ Affinity = Literal["seed_pair", "group"]
 def by_traffic(pairs: Pairs) -> Pairs:
     """Pairs with the most traffic first; equal ones keep their order."""
     order = np.argsort(-pairs.tuples_per_s, kind="stable")
-    return Pairs(pairs.source[order], pairs.target[order], pairs.tuples_per_s[order], pairs.bytes_per_s[order])
+    return Pairs(
+        pairs.source[order],
+        pairs.target[order],
+        pairs.tuples_per_s[order],
+        pairs.bytes_per_s[order],
+    )
 
 
-def group_by_pairs(pairs: Pairs, executors: int, workers: int, affinity: Affinity = "seed_pair") -> Ints:
+def group_by_pairs(
+    pairs: Pairs, executors: int, workers: int, affinity: Affinity = "seed_pair"
+) -> Ints:
     """Open a slot for each pair of which neither end is assigned, grow it to ceil(executors / workers); the slot of each, [T].
 
-    Leftovers, in the order of the pairs and then of the executors, are dealt round-robin from the second slot on, as the thesis has it.
+    Leftovers, in the order of the pairs and then of the executors, are dealt round-robin from the
+    second slot on, as the thesis has it.
     """
     most = -(-executors // workers)
     slot_of = np.full(executors, -1, dtype=np.int64)
-    weight = csr_array((pairs.tuples_per_s, (pairs.source, pairs.target)), shape=(executors, executors))
+    weight = csr_array(
+        (pairs.tuples_per_s, (pairs.source, pairs.target)), shape=(executors, executors)
+    )
     weight = csr_array(weight + weight.T)
     slot = 0
     for source, target in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True):
@@ -39,7 +49,9 @@ def group_by_pairs(pairs: Pairs, executors: int, workers: int, affinity: Affinit
         to_group = to_seed.copy()
         size = 2
         while size < most:
-            chosen = _frequently_communicating(to_group if affinity == "group" else to_seed, to_group, slot_of)
+            chosen = _frequently_communicating(
+                to_group if affinity == "group" else to_seed, to_group, slot_of
+            )
             if chosen is None:
                 break
             slot_of[chosen] = slot

@@ -1,10 +1,12 @@
 """Headrace's own scheduler: anytime search on counts of tasks per node, every resource, pin and separation kept.
 
-Source    ours; annealed local search over (class, node) counts from several constructions, for traffic or for speed.
+Source    ours; annealed local search over (class, node) counts from several constructions, for
+          traffic or for speed.
 Maturity  ours
-Guards    CPU, memory and further resources, slots, worker heap, pins and separations are never broken; bandwidth where a plan was found
-          that keeps it.
-Differs   nothing to differ from. Local-or-shuffle counts as shuffle while searching; the judge counts what stays.
+Guards    CPU, memory and further resources, slots, worker heap, pins and separations are never
+          broken; bandwidth where a plan was found that keeps it.
+Differs   nothing to differ from. Local-or-shuffle counts as shuffle while searching; the judge
+          counts what stays.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ from headrace.solve.spread import spread
 Objective = Literal["traffic", "rate", "batch", "nodes", "balance"]
 MOST_CHOICES = 2_000_000  # busy nodes x nodes in the matching of groups to nodes
 PACKINGS, PACKING_STEPS = 8, 20_000  # rates tried by packing, and steps of search for each
-FIRST_STEP, LEAST_STEP = 0.001, 1e-4  # how much higher the first rate is, and what is not worth a try
+FIRST_STEP, LEAST_STEP = (
+    0.001,
+    1e-4,
+)  # how much higher the first rate is, and what is not worth a try
 JUST_ABOVE = 1e-6  # relative
 
 
@@ -71,9 +76,17 @@ def searched(
     current = None if problem.current is None else classes.counts(problem.current.node)
     cost = None if current is None else move_cost * problem.state_mb[classes.component]
     prefer = "nodes" if objective == "nodes" else "traffic"
-    first_steps = PACKING_STEPS if objective == "rate" and steps is None else steps  # for a rate, traffic comes last
+    first_steps = (
+        PACKING_STEPS if objective == "rate" and steps is None else steps
+    )  # for a rate, traffic comes last
     found = least_crossing_search(
-        classes.instance, current=current, move_cost=cost, steps=first_steps, deadline=deadline, seed=seed, prefer=prefer
+        classes.instance,
+        current=current,
+        move_cost=cost,
+        steps=first_steps,
+        deadline=deadline,
+        seed=seed,
+        prefer=prefer,
     )
     if found is None:
         return None
@@ -81,16 +94,21 @@ def searched(
         x = found.x if current is not None else on_the_roomiest_nodes(problem, classes, found.x)
         if bandwidth_suffices(problem, classes, x):
             return x
-        return fast_counts(problem, classes, x, "rate", seed=seed, steps=steps, deadline=deadline, enough=1.0)
+        return fast_counts(
+            problem, classes, x, "rate", seed=seed, steps=steps, deadline=deadline, enough=1.0
+        )
     x = fast_counts(problem, classes, found.x, objective, seed=seed, steps=steps, deadline=deadline)
     if objective == "batch":
-        # Between tasks packed together and tasks spread out lie plans that are worse than both: a search finds only its own side.
+        # Between tasks packed together and tasks spread out lie plans that are worse than both: a
+        # search finds only its own side.
         costs = costs_of(problem, classes)
         cores = np.where(np.isfinite(costs.cores), costs.cores, 1.0)
         starts = [*spread(classes.instance, costs.stage, cores)]
         if starts:
             start = min(starts, key=lambda counts: batch_time(problem, classes, counts))
-            other = fast_counts(problem, classes, start, objective, seed=seed, steps=steps, deadline=deadline)
+            other = fast_counts(
+                problem, classes, start, objective, seed=seed, steps=steps, deadline=deadline
+            )
             x = min(x, other, key=lambda counts: batch_time(problem, classes, counts))
     if objective != "rate":
         return x
@@ -105,7 +123,9 @@ def on_the_roomiest_nodes(problem: Problem, classes: Classes, x: Ints) -> Ints:
     if len(busy) * len(problem.nodes) > MOST_CHOICES or not np.isfinite(full).any(axis=1).all():
         return x
     # Steep: one node near its limit weighs more than many that are half full.
-    rows, columns = linear_sum_assignment(np.where(np.isfinite(full), np.minimum(full, 10.0) ** 8, 1e12))
+    rows, columns = linear_sum_assignment(
+        np.where(np.isfinite(full), np.minimum(full, 10.0) ** 8, 1e12)
+    )
     if not np.isfinite(full[rows, columns]).all():
         return x
     moved = np.zeros_like(x)
@@ -133,10 +153,17 @@ def bandwidth_suffices(problem: Problem, classes: Classes, x: Ints) -> bool:
         return True
     node = classes.nodes(x)
     sent = traffic(problem, Assignment(node, np.where(node == UNPLACED, UNPLACED, 0)))
-    return bool((np.maximum(sent.out_bytes, sent.in_bytes) * 8 / 1e6 <= problem.bandwidth_mbps * (1 + 1e-9)).all())
+    return bool(
+        (
+            np.maximum(sent.out_bytes, sent.in_bytes) * 8 / 1e6
+            <= problem.bandwidth_mbps * (1 + 1e-9)
+        ).all()
+    )
 
 
-def packed_for_more(problem: Problem, classes: Classes, x: Ints, seed: int, deadline: Callable[[], bool] | None) -> Ints:
+def packed_for_more(
+    problem: Problem, classes: Classes, x: Ints, seed: int, deadline: Callable[[], bool] | None
+) -> Ints:
     """A plan for a higher rate, if packing finds one: rates above what x sustains, further up after each that is reached, closer after a miss."""
     low = sustained(problem, classes, x)
     room, count = classes.instance.capacity[:, CPU], classes.instance.count
@@ -152,7 +179,9 @@ def packed_for_more(problem: Problem, classes: Classes, x: Ints, seed: int, dead
         if rate <= low * (1 + LEAST_STEP) or (deadline is not None and deadline()):
             break
         instance = at_rate(classes, costs, rate)
-        found = least_crossing_search(instance, starts=[x], steps=PACKING_STEPS, deadline=deadline, seed=seed + attempt)
+        found = least_crossing_search(
+            instance, starts=[x], steps=PACKING_STEPS, deadline=deadline, seed=seed + attempt
+        )
         reached = 0.0 if found is None else sustained(problem, classes, found.x)
         if found is not None and reached > low:
             x, low, step = found.x, reached, 2 * step
@@ -161,7 +190,9 @@ def packed_for_more(problem: Problem, classes: Classes, x: Ints, seed: int, dead
     return x
 
 
-def filled_to_the_brim(problem: Problem, classes: Classes, costs: Costs, x: Ints, deadline: Callable[[], bool] | None) -> Ints:
+def filled_to_the_brim(
+    problem: Problem, classes: Classes, costs: Costs, x: Ints, deadline: Callable[[], bool] | None
+) -> Ints:
     """A plan for a higher rate, and from there for a still higher one, as long as the ways to waste so little are few enough to look through."""
     low = sustained(problem, classes, x)
     while deadline is None or not deadline():
@@ -181,7 +212,12 @@ def at_rate(classes: Classes, costs: Costs, rate: float) -> Instance:
 
 
 def less_traffic_at_the_same_rate(
-    problem: Problem, classes: Classes, x: Ints, seed: int, steps: int | None, deadline: Callable[[], bool] | None
+    problem: Problem,
+    classes: Classes,
+    x: Ints,
+    seed: int,
+    steps: int | None,
+    deadline: Callable[[], bool] | None,
 ) -> Ints:
     """Of plans that sustain what x sustains, one with less traffic: tasks are as large as they are at that rate."""
     rate = sustained(problem, classes, x)
@@ -189,17 +225,25 @@ def less_traffic_at_the_same_rate(
         return x
     instance = at_rate(classes, costs_of(problem, classes), rate)
     found = least_crossing_search(instance, starts=[x], steps=steps, deadline=deadline, seed=seed)
-    return found.x if found is not None and sustained(problem, classes, found.x) >= rate * (1 - 1e-9) else x
+    return (
+        found.x
+        if found is not None and sustained(problem, classes, found.x) >= rate * (1 - 1e-9)
+        else x
+    )
 
 
-def assigned(problem: Problem, classes: Classes, x: Ints, refused: dict[str, HeadraceError] | None = None) -> Assignment:
+def assigned(
+    problem: Problem, classes: Classes, x: Ints, refused: dict[str, HeadraceError] | None = None
+) -> Assignment:
     """Nodes and workers for single tasks; as many as possible stay where they are."""
     current = None if problem.current is None else problem.current.node
     node = classes.nodes(x, current)
     return Assignment(node, workers_inside(problem, classes, node), refused or {})
 
 
-def without_the_impossible(problem: Problem, classes: Classes) -> tuple[Classes, dict[str, HeadraceError]]:
+def without_the_impossible(
+    problem: Problem, classes: Classes
+) -> tuple[Classes, dict[str, HeadraceError]]:
     """Take topologies in by priority as long as a plan for them together is found; the others are refused, each with its reason."""
     refused: dict[str, HeadraceError] = {}
     if len(problem.topologies) == 1:

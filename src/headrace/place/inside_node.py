@@ -13,7 +13,9 @@ from headrace.place.slots import free_slots
 from headrace.solve.partition import partition
 
 
-def second_level(problem: Problem, pairs: Pairs, node: Ints, max_tasks_per_worker: int, seed: int) -> Assignment:
+def second_level(
+    problem: Problem, pairs: Pairs, node: Ints, max_tasks_per_worker: int, seed: int
+) -> Assignment:
     """Algorithm 1, lines 20-26: workers of about equal size on every node, no more than its free slots, [T]."""
     if max_tasks_per_worker < 1:
         raise InvalidInput(f"max_tasks_per_worker is {max_tasks_per_worker}; it must be at least 1")
@@ -25,20 +27,36 @@ def second_level(problem: Problem, pairs: Pairs, node: Ints, max_tasks_per_worke
     home = node[pairs.source[inside]]
     memory = problem.demand[problem.component_of, MEMORY]
     for n in np.unique(node).tolist():
-        tasks = by_node[np.searchsorted(node, n, "left", sorter=by_node) : np.searchsorted(node, n, "right", sorter=by_node)]
+        tasks = by_node[
+            np.searchsorted(node, n, "left", sorter=by_node) : np.searchsorted(
+                node, n, "right", sorter=by_node
+            )
+        ]
         position[tasks] = np.arange(len(tasks))
         here = inside[np.searchsorted(home, n, "left") : np.searchsorted(home, n, "right")]
         near = Pairs(
-            position[pairs.source[here]], position[pairs.target[here]], pairs.tuples_per_s[here], pairs.bytes_per_s[here]
+            position[pairs.source[here]],
+            position[pairs.target[here]],
+            pairs.tuples_per_s[here],
+            pairs.bytes_per_s[here],
         )
         slots = free_slots(problem, n)
         worker[tasks] = slots[
-            _parts(near, memory[tasks], float(problem.worker_heap_mb[0]), max_tasks_per_worker, len(slots), seed)
+            _parts(
+                near,
+                memory[tasks],
+                float(problem.worker_heap_mb[0]),
+                max_tasks_per_worker,
+                len(slots),
+                seed,
+            )
         ]
     return Assignment(node, worker)
 
 
-def _parts(pairs: Pairs, memory: Floats, heap_mb: float, max_tasks: int, slots: int, seed: int) -> Ints:
+def _parts(
+    pairs: Pairs, memory: Floats, heap_mb: float, max_tasks: int, slots: int, seed: int
+) -> Ints:
     """The part of each task: ceil(t / T) parts (eq. 7.3), more only where the heap of a worker asks for it."""
     tasks = len(memory)
     fewest = min(math.ceil(tasks / max_tasks), slots)
@@ -50,7 +68,12 @@ def _parts(pairs: Pairs, memory: Floats, heap_mb: float, max_tasks: int, slots: 
             return part
     # The heap cannot be kept in these slots; the judge will say so.
     part = partition(
-        pairs.source, pairs.target, pairs.tuples_per_s, np.ones(tasks), np.full(fewest, math.ceil(tasks / fewest)), seed=seed
+        pairs.source,
+        pairs.target,
+        pairs.tuples_per_s,
+        np.ones(tasks),
+        np.full(fewest, math.ceil(tasks / fewest)),
+        seed=seed,
     )
     assert part is not None, "parts of ceil(t / w) tasks always hold t tasks"
     return part

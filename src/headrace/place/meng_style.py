@@ -1,14 +1,17 @@
 """Meng-style: busiest tasks first, each near those it talks to, as long as the load of the nodes stays even.
 
-Source    after Chen Meng-Meng et al., A Task Scheduling Approach for Real-Time Stream Processing, CCBD 2014: what its abstract and Souravlas
-          (sections 2 and 4) tell. A stand-in, not the authors' algorithm.
+Source    after Chen Meng-Meng et al., A Task Scheduling Approach for Real-Time Stream Processing,
+          CCBD 2014: what its abstract and Souravlas (sections 2 and 4) tell. A stand-in, not the
+          authors' algorithm.
 Maturity  inspired
-Guards    slots are never overcommitted; CPU, memory, bandwidth, worker heap, pins and separations may be violated (load is evened out,
-          not limited).
-Differs   everything in detail is our reading: tasks by traffic; nodes whose load stays within (1 + imbalance) x the mean; of these the one
-          with least traffic x hops, where hops are 0 on a node, 1 within a rack (one switch), 2 between racks; of equal ones the
-          least loaded. Where no node stays within, the one least loaded afterwards. Load is CPU by what the node has free; where a
-          node does not state its CPU all count alike, and where no task needs CPU, tasks are counted. One worker per node.
+Guards    slots are never overcommitted; CPU, memory, bandwidth, worker heap, pins and separations
+          may be violated (load is evened out, not limited).
+Differs   everything in detail is our reading: tasks by traffic; nodes whose load stays within (1 +
+          imbalance) x the mean; of these the one with least traffic x hops, where hops are 0 on a
+          node, 1 within a rack (one switch), 2 between racks; of equal ones the least loaded. Where
+          no node stays within, the one least loaded afterwards. Load is CPU by what the node has
+          free; where a node does not state its CPU all count alike, and where no task needs CPU,
+          tasks are counted. One worker per node.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ def meng_style(problem: Problem, *, imbalance: float = 0.2) -> Assignment:
         other, weight = links.of(task)
         placed = position[other] != UNPLACED
         near = totals(position[other[placed]], weight[placed], len(nodes))
-        # Traffic x hops is 2 for everything, less 1 for what stays in the rack, less 1 more for what stays on the node.
+        # Traffic x hops is 2 for everything, less 1 for what stays in the rack, less 1 more for
+        # what stays on the node.
         saved = near + totals(rack, near, len(problem.racks))[rack]
         after = load + points[problem.node_type[nodes], task] / strength
         even = after <= most

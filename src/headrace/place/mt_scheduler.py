@@ -1,15 +1,18 @@
 """MT-Scheduler: map the critical path so that its slowest step is fastest, then the other tasks layer by layer.
 
-Source    A. Al-Sinayyid, M. Zhu, Job scheduler for streaming applications in heterogeneous distributed processing systems, J. Supercomputing
-          2020, from the summaries in Muhammad (section 2.2.3) and Souravlas (section 4).
+Source    A. Al-Sinayyid, M. Zhu, Job scheduler for streaming applications in heterogeneous
+          distributed processing systems, J. Supercomputing 2020, from the summaries in Muhammad
+          (section 2.2.3) and Souravlas (section 4).
 Maturity  inspired
-Guards    slots are never overcommitted; CPU, memory, bandwidth, worker heap, pins and separations may be violated (the slowest step is
-          made fast, not limited).
-Differs   the summaries leave the recurrence open. Here a step is the load of a node, all its tasks together, or one transfer of the path;
-          each label of the dynamic program carries the loads it has made, so a node may come back on the path and the result is a
-          heuristic. Other tasks go to the node that raises the slowest step least, links adding up what passes them; of equal nodes
-          to the one that sends the task most, then to the fastest. Tuples stand in for bytes where a size is not known. Without stated
-          bandwidths, all traffic on one link counts as one second; without stated CPU, all load on one node does. One worker per node.
+Guards    slots are never overcommitted; CPU, memory, bandwidth, worker heap, pins and separations
+          may be violated (the slowest step is made fast, not limited).
+Differs   the summaries leave the recurrence open. Here a step is the load of a node, all its tasks
+          together, or one transfer of the path; each label of the dynamic program carries the loads
+          it has made, so a node may come back on the path and the result is a heuristic. Other
+          tasks go to the node that raises the slowest step least, links adding up what passes them;
+          of equal nodes to the one that sends the task most, then to the fastest. Tuples stand in
+          for bytes where a size is not known. Without stated bandwidths, all traffic on one link
+          counts as one second; without stated CPU, all load on one node does. One worker per node.
 """
 
 from __future__ import annotations
@@ -41,7 +44,9 @@ class Times:
     def compute(self, task: int) -> Floats:
         """Time of a task on each node, [n]."""
         points = self.points[self.machine, task]
-        return np.divide(points, self.speed, out=np.where(points > 0, np.inf, 0.0), where=self.speed > 0)
+        return np.divide(
+            points, self.speed, out=np.where(points > 0, np.inf, 0.0), where=self.speed > 0
+        )
 
     def transfer(self, amount: Floats, of: Ints) -> Floats:
         """Time of amounts, one for each of some nodes, between these and every node, [len(of), n]; none on a node itself."""
@@ -72,7 +77,13 @@ def mt_scheduler(problem: Problem) -> Assignment:
     path, carried = critical_path(pairs, layer, times)
     if len(path) * len(nodes) ** 2 > MOST_STEPS:
         message = f"a critical path of {len(path):,} tasks over {len(nodes):,} nodes is too long to map; tasks x nodes x nodes may be {MOST_STEPS:,}"
-        raise Unsupported(message, resource="nodes", needed=len(path) * len(nodes) ** 2, available=MOST_STEPS, fix="use headrace")
+        raise Unsupported(
+            message,
+            resource="nodes",
+            needed=len(path) * len(nodes) ** 2,
+            available=MOST_STEPS,
+            fix="use headrace",
+        )
     position = np.full(problem.task_count, UNPLACED, dtype=np.int64)
     position[path] = map_critical_path(times, path, carried)
     map_other_tasks(times, pairs, layer, position)
@@ -106,7 +117,8 @@ def layers(problem: Problem, pairs: Pairs) -> Ints:
     if (layer < 0).any():
         cycle = " -> ".join(problem.task_name(t) for t in a_cycle(pairs, layer < 0))
         raise Unsupported(
-            f"the topology has a cycle, {cycle}; a critical path needs a graph without", fix="use headrace or a3-storm"
+            f"the topology has a cycle, {cycle}; a critical path needs a graph without",
+            fix="use headrace or a3-storm",
         )
     return layer
 
@@ -125,7 +137,10 @@ def a_cycle(pairs: Pairs, left: Bools) -> list[int]:
 def critical_path(pairs: Pairs, layer: Ints, times: Times) -> tuple[Ints, Floats]:
     """The longest path by compute and transfer times on mean resources: its tasks, and the amounts between them."""
     compute, transfer = times.mean_compute, times.mean_transfer
-    before, by = np.zeros(len(layer)), np.full(len(layer), -1, dtype=np.int64)  # longest way to a task, and the pair it comes by
+    before, by = (
+        np.zeros(len(layer)),
+        np.full(len(layer), -1, dtype=np.int64),
+    )  # longest way to a task, and the pair it comes by
     finish = compute.copy()
     order = np.argsort(layer[pairs.target], kind="stable")
     for into in np.split(order, np.flatnonzero(np.diff(layer[pairs.target[order]])) + 1):
@@ -174,7 +189,11 @@ def map_other_tasks(times: Times, pairs: Pairs, layer: Ints, position: Ints) -> 
     done = (position[pairs.source] != UNPLACED) & (position[pairs.target] != UNPLACED)
     a, b, amount = position[pairs.source[done]], position[pairs.target[done]], times.amount[done]
     apart = a != b
-    np.add.at(link, (a[apart], b[apart]), amount[apart] / np.minimum(times.bandwidth[a[apart]], times.bandwidth[b[apart]]))
+    np.add.at(
+        link,
+        (a[apart], b[apart]),
+        amount[apart] / np.minimum(times.bandwidth[a[apart]], times.bandwidth[b[apart]]),
+    )
     slowest = max(float(load.max()), float(link.max()))
     for task in np.argsort(layer, kind="stable").tolist():
         if position[task] != UNPLACED:
@@ -183,9 +202,13 @@ def map_other_tasks(times: Times, pairs: Pairs, layer: Ints, position: Ints) -> 
         sent = amounts(position[pairs.target[out[task]]], times.amount[out[task]], n)
         senders, receivers = np.flatnonzero(received), np.flatnonzero(sent)
         arriving = link[senders] + times.transfer(received[senders], senders)  # [senders, n]
-        leaving = link[:, receivers].T + times.transfer(sent[receivers], receivers)  # [receivers, n]
+        leaving = link[:, receivers].T + times.transfer(
+            sent[receivers], receivers
+        )  # [receivers, n]
         after = load + times.compute(task)
-        step = np.max([after, arriving.max(axis=0, initial=0.0), leaving.max(axis=0, initial=0.0)], axis=0)
+        step = np.max(
+            [after, arriving.max(axis=0, initial=0.0), leaving.max(axis=0, initial=0.0)], axis=0
+        )
         step = np.maximum(step, slowest)
         equal = step <= step.min() * (1 + TOLERANCE)
         nearest = int(np.where(equal, received, 0.0).argmax())

@@ -17,7 +17,9 @@ def fits(need: Floats, free: Floats) -> Bools:
     return need <= free + TOLERANCE
 
 
-def no_room(problem: Problem, task: int, resources: Sequence[str], need: Floats, free: Floats, may: Bools) -> Infeasible:
+def no_room(
+    problem: Problem, task: int, resources: Sequence[str], need: Floats, free: Floats, may: Bools
+) -> Infeasible:
     """Why a task finds no node: need and free are [N, resources], may says which nodes have a worker for it, [N].
 
     Names the node that comes nearest and what it lacks most, relative to the need.
@@ -25,7 +27,14 @@ def no_room(problem: Problem, task: int, resources: Sequence[str], need: Floats,
     name, component = problem.task_name(task), problem.components[problem.component_of[task]]
     if fits(need, free).all(axis=1).any():
         message = f"no node has room for `{name}`: where its resources are free, every slot is taken or full"
-        return Infeasible(message, task=name, resource="slots", needed=1, available=0, fix="free a slot or add a node")
+        return Infeasible(
+            message,
+            task=name,
+            resource="slots",
+            needed=1,
+            available=0,
+            fix="free a slot or add a node",
+        )
     lack = (need - free) / np.maximum(need, TOLERANCE)
     node = int(np.where(may | ~may.any(), lack.max(axis=1), np.inf).argmin())
     k = int(lack[node].argmax())
@@ -33,4 +42,6 @@ def no_room(problem: Problem, task: int, resources: Sequence[str], need: Floats,
     nearest = f"{problem.nodes[node]}, which comes nearest, has {available:g} free"
     fix = f"add a node with {needed:g} {resource} free, or lower {resource} of {component} to {available:g}"
     message = f"no node has room for `{name}`: it needs {needed:g} {resource}, and {nearest}"
-    return Infeasible(message, task=name, resource=resource, needed=needed, available=available, fix=fix)
+    return Infeasible(
+        message, task=name, resource=resource, needed=needed, available=available, fix=fix
+    )

@@ -12,11 +12,17 @@ from headrace.model.problem import MEMORY, Problem
 def gflops(problem: Problem) -> Floats:
     """eq. 3.1 with the sockets of algorithm 3: sockets x cores x GHz x flops per cycle, [N].
 
-    Sockets default to 1, flops per cycle and GHz to 1, cores to the CPU points of the node over 100.
+    Sockets default to 1, flops per cycle and GHz to 1, cores to the CPU points of the node over
+    100.
     """
     cpu = problem.capacity[:, 0]
-    cores = np.where(np.isnan(problem.cores), np.where(np.isfinite(cpu), cpu / 100, 1.0), problem.cores)
-    known = [np.where(np.isnan(fact), 1.0, fact) for fact in (problem.sockets, problem.ghz, problem.flops_per_cycle)]
+    cores = np.where(
+        np.isnan(problem.cores), np.where(np.isfinite(cpu), cpu / 100, 1.0), problem.cores
+    )
+    known = [
+        np.where(np.isnan(fact), 1.0, fact)
+        for fact in (problem.sockets, problem.ghz, problem.flops_per_cycle)
+    ]
     return known[0] * cores * known[1] * known[2]
 
 
@@ -41,7 +47,10 @@ def bandwidth_mbps(problem: Problem) -> Floats:
 
 def node_power(problem: Problem, bound_weight: float, other_weight: float) -> Floats:
     """eq. 3.3: GFLOPS, GB of RAM and Mbit/s, by weight; algorithm 9 gives more to what bounds the topology, [N]."""
-    alpha, beta, gamma = (bound_weight if problem.bound_by[0] == kind else other_weight for kind in ("cpu", "memory", "network"))
+    alpha, beta, gamma = (
+        bound_weight if problem.bound_by[0] == kind else other_weight
+        for kind in ("cpu", "memory", "network")
+    )
     return alpha * gflops(problem) + beta * ram_gb(problem) + gamma * bandwidth_mbps(problem)
 
 

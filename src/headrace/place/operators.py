@@ -29,11 +29,16 @@ class Operator:
 def operators(problem: Problem) -> list[Operator]:
     """All operators, in file order."""
     _, first, number = np.unique(problem.operator, return_index=True, return_inverse=True)
-    position = np.argsort(np.argsort(first))[number]  # operator of each component, numbered by first appearance
+    position = np.argsort(np.argsort(first))[
+        number
+    ]  # operator of each component, numbered by first appearance
     of_task = position[problem.component_of]
-    measured = np.column_stack([of_task[problem.pairs.source], of_task[problem.pairs.target]]).tolist()
+    measured = np.column_stack(
+        [of_task[problem.pairs.source], of_task[problem.pairs.target]]
+    ).tolist()
     edges = dict.fromkeys(
-        [(int(position[s.source]), int(position[s.target])) for s in problem.streams] + [(a, b) for a, b in measured]
+        [(int(position[s.source]), int(position[s.target])) for s in problem.streams]
+        + [(a, b) for a, b in measured]
     )
     tasks: list[list[int]] = [[] for _ in first]
     for task, operator in enumerate(of_task.tolist()):
@@ -45,7 +50,13 @@ def operators(problem: Problem) -> list[Operator]:
         parents[b].append(a)
     component = np.sort(first).tolist()
     return [
-        Operator(problem.components[c], tuple(tasks[o]), bool(problem.spout[c]), tuple(children[o]), tuple(parents[o]))
+        Operator(
+            problem.components[c],
+            tuple(tasks[o]),
+            bool(problem.spout[c]),
+            tuple(children[o]),
+            tuple(parents[o]),
+        )
         for o, c in enumerate(component)
     ]
 

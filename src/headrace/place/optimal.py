@@ -1,9 +1,12 @@
 """The proven least traffic between nodes, or the best plan and an honest bound when the budget ends.
 
-Source    ours; interchangeable tasks merged, an integer program over connected pieces and node patterns, column generation beyond that.
+Source    ours; interchangeable tasks merged, an integer program over connected pieces and node
+          patterns, column generation beyond that.
 Maturity  exact
-Guards    CPU, memory and further resources, slots, worker heap, pins and separations are never broken.
-Differs   Eskandari's model (eq. 4.1-4.5) asks for the same optimum task by task and node by node, and so meets every plan many times over.
+Guards    CPU, memory and further resources, slots, worker heap, pins and separations are never
+          broken.
+Differs   Eskandari's model (eq. 4.1-4.5) asks for the same optimum task by task and node by node,
+          and so meets every plan many times over.
 """
 
 from __future__ import annotations
@@ -31,12 +34,15 @@ def optimal(
 ) -> Assignment:
     """Place all topologies together with the least inter-node traffic; a search gives the first plan to beat."""
     if objective != "traffic":
-        raise Unsupported(f"optimal knows the objective traffic, not {objective}", fix="use headrace")
+        raise Unsupported(
+            f"optimal knows the objective traffic, not {objective}", fix="use headrace"
+        )
     for s in problem.streams:
         if s.grouping == "local-or-shuffle":
             names = f"{problem.components[s.source]} -> {problem.components[s.target]}"
             raise Unsupported(
-                f"optimal does not know local-or-shuffle ({names}): what crosses depends on workers", fix="use headrace"
+                f"optimal does not know local-or-shuffle ({names}): what crosses depends on workers",
+                fix="use headrace",
             )
     classes = classes_of(problem)
     start = least_crossing_search(classes.instance, seed=seed, deadline=deadline)
@@ -49,5 +55,8 @@ def optimal(
     if proof.infeasible:
         raise refusal(problem, classes.instance)
     if proof.x is None:
-        raise Infeasible("no plan found within the budget, and none proven impossible", fix="give more steps or seconds")
+        raise Infeasible(
+            "no plan found within the budget, and none proven impossible",
+            fix="give more steps or seconds",
+        )
     return assigned(problem, classes, proof.x)

@@ -1,12 +1,16 @@
 """P-Scheduler: part the task graph over as few nodes as the load needs, then over the workers of each node.
 
-Source    L. Eskandari, PhD thesis, chapter 7, algorithm 1, eq. 7.1-7.3; ceiling and T from section 6.1.
+Source    L. Eskandari, PhD thesis, chapter 7, algorithm 1, eq. 7.1-7.3; ceiling and T from section
+          6.1.
 Maturity  faithful
-Guards    CPU up to the ceiling, memory and further resources, and slots are never overcommitted; the heap of a worker is kept where
-          the node's slots allow it. Bandwidth, pins and separations are not looked at.
-Differs   capacities are hard: METIS' nearly equal parts are only a start, and parts may be as unequal as capacities allow, so that 28
-          tasks fit on 7 nodes where the thesis found no plan; if tasks do not pack into n nodes, more are taken. On unequal nodes the
-          largest are used, and n counts every resource. Where a node has fewer than ceil(t / T) slots, all its slots are used.
+Guards    CPU up to the ceiling, memory and further resources, and slots are never overcommitted;
+          the heap of a worker is kept where the node's slots allow it. Bandwidth, pins and
+          separations are not looked at.
+Differs   capacities are hard: METIS' nearly equal parts are only a start, and parts may be as
+          unequal as capacities allow, so that 28 tasks fit on 7 nodes where the thesis found no
+          plan; if tasks do not pack into n nodes, more are taken. On unequal nodes the largest are
+          used, and n counts every resource. Where a node has fewer than ceil(t / T) slots, all its
+          slots are used.
 """
 
 from __future__ import annotations
@@ -25,11 +29,15 @@ from headrace.solve.partition import TOLERANCE, partition
 
 
 @each_topology
-def p_scheduler(problem: Problem, *, alpha: float = 0.8, max_tasks_per_worker: int = 5, seed: int = 0) -> Assignment:
+def p_scheduler(
+    problem: Problem, *, alpha: float = 0.8, max_tasks_per_worker: int = 5, seed: int = 0
+) -> Assignment:
     """Algorithm 1: tasks to nodes, then the tasks of each node to its workers."""
     pairs = problem.task_pairs()
     room = node_capacity(problem, alpha)
-    node = first_level(problem, pairs.source, pairs.target, pairs.tuples_per_s, demand_by_type(problem), room, seed)
+    node = first_level(
+        problem, pairs.source, pairs.target, pairs.tuples_per_s, demand_by_type(problem), room, seed
+    )
     if node is None:
         raise no_packing(problem, room, alpha)
     return second_level(problem, pairs, node, max_tasks_per_worker, seed)
@@ -38,26 +46,46 @@ def p_scheduler(problem: Problem, *, alpha: float = 0.8, max_tasks_per_worker: i
 def node_capacity(problem: Problem, alpha: float) -> Floats:
     """What a node may be filled to, CPU to the ceiling of eq. 7.2, [N, K]; refuses what cannot fit."""
     if not 0 < alpha <= 1:
-        raise InvalidInput(f"alpha is {alpha:g}; the ceiling of a node's CPU must be above 0 and at most 1")
+        raise InvalidInput(
+            f"alpha is {alpha:g}; the ceiling of a node's CPU must be above 0 and at most 1"
+        )
     room = problem.free.copy()
     room[:, CPU] = np.maximum(alpha * problem.capacity[:, CPU] - problem.taken[:, CPU], 0.0)
     missing = shortage(
-        replace(problem, capacity=room, taken=np.zeros_like(room), allowed=None, apart=np.zeros_like(problem.apart))
+        replace(
+            problem,
+            capacity=room,
+            taken=np.zeros_like(room),
+            allowed=None,
+            apart=np.zeros_like(problem.apart),
+        )
     )
     if missing is not None:
-        raise _under_ceiling(missing, alpha) if missing.resource == problem.resources[CPU] else missing
+        raise (
+            _under_ceiling(missing, alpha)
+            if missing.resource == problem.resources[CPU]
+            else missing
+        )
     return room
 
 
 def first_level(
-    problem: Problem, source: Ints, target: Ints, weight: Floats, demand: Floats, room: Floats, seed: int
+    problem: Problem,
+    source: Ints,
+    target: Ints,
+    weight: Floats,
+    demand: Floats,
+    room: Floats,
+    seed: int,
 ) -> Ints | None:
     """Lines 12-18: a node for each vertex, with little weight between nodes; None if the vertices do not pack into all nodes."""
     nodes = by_capacity(problem, room)
     count, more = nodes_needed(demand.mean(axis=0).sum(axis=0), room[nodes]), 1
     while True:
         used = nodes[:count]
-        part = partition(source, target, weight, demand, room[used], kind=problem.node_type[used], seed=seed)
+        part = partition(
+            source, target, weight, demand, room[used], kind=problem.node_type[used], seed=seed
+        )
         if part is not None:
             return used[part]
         if count == len(nodes):
@@ -89,7 +117,13 @@ def no_packing(problem: Problem, room: Floats, alpha: float) -> Infeasible:
     k = int((load / np.maximum(open_room, 1e-12)).argmax())
     resource, needed, available = problem.resources[k], float(load[k]), float(open_room[k])
     message = f"`{problem.topologies[0]}` needs {needed:g} {resource} of {available:g}, but its tasks were not found to pack into the nodes"
-    refusal = Infeasible(message, resource=resource, needed=needed, available=available, fix="add a node, or use headrace")
+    refusal = Infeasible(
+        message,
+        resource=resource,
+        needed=needed,
+        available=available,
+        fix="add a node, or use headrace",
+    )
     return _under_ceiling(refusal, alpha) if k == CPU else refusal
 
 

@@ -31,7 +31,14 @@ class Bins(NamedTuple):
 
 
 def new_bins(
-    need: Floats, kind: Ints, limit: Floats, load: Floats, room: Ints, group: Ints, group_most: Ints, links: Links
+    need: Floats,
+    kind: Ints,
+    limit: Floats,
+    load: Floats,
+    room: Ints,
+    group: Ints,
+    group_most: Ints,
+    links: Links,
 ) -> Bins:
     """Bins without items, which may carry a load already."""
     items, bins = len(need), len(kind)
@@ -60,7 +67,9 @@ def least_loaded_for_both(bins: Bins, x: int, y: int) -> int:
     """The least loaded bin that accepts two items, the first of equal ones; -1 if there is none."""
     best = -1
     for b in range(len(bins.load)):
-        if (best < 0 or bins.load[b] < bins.load[best] - bins.margin[1]) and holds(bins, x, y, b, True, True):
+        if (best < 0 or bins.load[b] < bins.load[best] - bins.margin[1]) and holds(
+            bins, x, y, b, True, True
+        ):
             best = b
     return best
 
@@ -163,7 +172,9 @@ def repack(bins: Bins, x: int, y: int, between: float) -> None:
             if to_x == to_y:
                 if not holds(bins, x, y, to_x, True, True):
                     continue
-            elif not (holds(bins, x, y, to_x, True, False) and holds(bins, x, y, to_y, False, True)):
+            elif not (
+                holds(bins, x, y, to_x, True, False) and holds(bins, x, y, to_y, False, True)
+            ):
                 continue
             crossing = -bins.pull[x, to_x] - bins.pull[y, to_y]
             # Their own traffic is in the pull only where the other one is now.

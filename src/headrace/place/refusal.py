@@ -46,8 +46,14 @@ def _fullest(problem: Problem) -> int:
 def _largest(instance: Instance) -> int:
     """The node with most room that every class may use, if there is one."""
     size = np.where(np.isfinite(instance.capacity), instance.capacity, 0.0)
-    size = (size / np.maximum(size.max(axis=0), 1e-12)).sum(axis=1) + instance.slots / max(1, int(instance.slots.max()))
-    return int(np.where(instance.allowed.all(axis=0) | ~instance.allowed.all(axis=0).any(), size, -1.0).argmax())
+    size = (size / np.maximum(size.max(axis=0), 1e-12)).sum(axis=1) + instance.slots / max(
+        1, int(instance.slots.max())
+    )
+    return int(
+        np.where(
+            instance.allowed.all(axis=0) | ~instance.allowed.all(axis=0).any(), size, -1.0
+        ).argmax()
+    )
 
 
 def _nodes_to_add(instance: Instance) -> int | None:
@@ -67,6 +73,10 @@ def _fits_with(instance: Instance, more: int) -> bool:
     n = np.concatenate([np.arange(len(instance.node_type)), np.full(more, _largest(instance))])
     allowed = np.column_stack([instance.allowed, np.ones((len(instance.count), more), dtype=bool)])
     larger = replace(
-        instance, node_type=instance.node_type[n], capacity=instance.capacity[n], slots=instance.slots[n], allowed=allowed
+        instance,
+        node_type=instance.node_type[n],
+        capacity=instance.capacity[n],
+        slots=instance.slots[n],
+        allowed=allowed,
     )
     return least_crossing_search(larger, steps=0) is not None

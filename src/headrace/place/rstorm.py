@@ -1,15 +1,17 @@
 """R-Storm: tasks in breadth-first order, each to the node whose free resources match it best, close to the first node.
 
-Source    B. Peng et al., R-Storm: Resource-Aware Scheduling in Storm, Middleware 2015, algorithms 1-4, from general knowledge
-          of it.
+Source    B. Peng et al., R-Storm: Resource-Aware Scheduling in Storm, Middleware 2015, algorithms
+          1-4, from general knowledge of it.
 Maturity  inspired
-Guards    memory and slots are never overcommitted; CPU is a wish that may be exceeded, as in the paper; bandwidth, worker heap,
-          pins and separations may be violated (the paper does not look at them).
-Differs   memory and CPU are divided by the most that any node has free, so that no unit dominates; network distance to the
-          reference node is 0 on it, 0.5 in its rack and 1 elsewhere, as in Storm 1.0; a resource without a stated limit matches
-          every task. The reference node has the most memory and CPU among those that can hold the first task. One worker per
-          node takes all its tasks. Further spouts, then what nothing feeds, then the rest, start the breadth-first search
-          again.
+Guards    memory and slots are never overcommitted; CPU is a wish that may be exceeded, as in the
+          paper; bandwidth, worker heap, pins and separations may be violated (the paper does not
+          look at them).
+Differs   memory and CPU are divided by the most that any node has free, so that no unit dominates;
+          network distance to the reference node is 0 on it, 0.5 in its rack and 1 elsewhere, as in
+          Storm 1.0; a resource without a stated limit matches every task. The reference node has
+          the most memory and CPU among those that can hold the first task. One worker per node
+          takes all its tasks. Further spouts, then what nothing feeds, then the rest, start the
+          breadth-first search again.
 """
 
 from __future__ import annotations
@@ -28,11 +30,19 @@ BOTH = [CPU, MEMORY]
 
 
 @each_topology
-def rstorm(problem: Problem, *, cpu_weight: float = 1.0, memory_weight: float = 1.0, network_weight: float = 1.0) -> Assignment:
+def rstorm(
+    problem: Problem,
+    *,
+    cpu_weight: float = 1.0,
+    memory_weight: float = 1.0,
+    network_weight: float = 1.0,
+) -> Assignment:
     """Algorithm 1: a node for each task, in the order of task selection."""
     slotted = problem.free_slots > 0
     refuse_without_slots(problem, 1, int(slotted.sum()))
-    need = np.stack([problem.task_demand(y)[:, BOTH] for y in range(len(problem.types))])  # [Y, T, 2]
+    need = np.stack(
+        [problem.task_demand(y)[:, BOTH] for y in range(len(problem.types))]
+    )  # [Y, T, 2]
     free = problem.free[:, BOTH].copy()
     scale = largest_stated(free)
     weight = np.array([cpu_weight, memory_weight])
@@ -42,16 +52,22 @@ def rstorm(problem: Problem, *, cpu_weight: float = 1.0, memory_weight: float = 
         needed = need[problem.node_type, task]  # [N, 2]
         may = slotted & fits(needed[:, MEMORY], free[:, MEMORY])
         if not may.any():
-            raise no_room(problem, task, ["memory_mb"], needed[:, [MEMORY]], free[:, [MEMORY]], slotted)
+            raise no_room(
+                problem, task, ["memory_mb"], needed[:, [MEMORY]], free[:, [MEMORY]], slotted
+            )
         if turn == 0:
             chosen = reference_node(problem, free / scale, may)
             distance = network_distance(problem, chosen)
         else:
             lack = np.where(np.isinf(free), 0.0, (needed - free) / scale)
-            chosen = int(np.where(may, (lack**2) @ weight + network_weight * distance**2, np.inf).argmin())
+            chosen = int(
+                np.where(may, (lack**2) @ weight + network_weight * distance**2, np.inf).argmin()
+            )
         node[task] = chosen
         free[chosen] -= needed[chosen]
-    slot = np.array([free_slots(problem, n)[0] if slotted[n] else -1 for n in range(len(problem.nodes))])
+    slot = np.array(
+        [free_slots(problem, n)[0] if slotted[n] else -1 for n in range(len(problem.nodes))]
+    )
     return Assignment(node, slot[node])
 
 
@@ -63,7 +79,11 @@ def task_selection(graph: list[Operator]) -> list[int]:
 def breadth_first(graph: list[Operator]) -> list[int]:
     """Algorithm 2: from the first spout to children, then parents; then from the next start that was not reached."""
     everyone = range(len(graph))
-    starts = [*(o for o in everyone if graph[o].spout), *(o for o in everyone if not graph[o].parents), *everyone]
+    starts = [
+        *(o for o in everyone if graph[o].spout),
+        *(o for o in everyone if not graph[o].parents),
+        *everyone,
+    ]
     seen: dict[int, None] = {}
     for start in starts:
         queue = deque([start])

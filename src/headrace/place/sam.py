@@ -1,14 +1,16 @@
 """SAM: full bundles of a component's threads get slots of their own, the rest goes where it fits most tightly.
 
-Source    A. Shukla, Y. Simmhan, Model-driven Scheduling for Distributed Stream Processing Systems, JPDC 2018, its mapping (slot-aware mapping),
-          from general knowledge of it.
+Source    A. Shukla, Y. Simmhan, Model-driven Scheduling for Distributed Stream Processing Systems,
+          JPDC 2018, its mapping (slot-aware mapping), from general knowledge of it.
 Maturity  inspired
-Guards    CPU, memory, further resources and slots are never overcommitted; bandwidth, worker heap, pins and separations may be violated.
-Differs   a bundle is derived from the demands: as many tasks as fill a slot, where the paper reads it off measured thread counts. A slot is
-          a core, 100 points: a node has as many as its free CPU makes, each with an equal part of all it has free, spread over its worker
-          slots; a node that does not state its CPU has one per worker slot. A task larger than a slot gets several on one node. Best
-          fit is the least sum of the shares of CPU and memory left. Nodes with most slots come first. What fits no slot as a bundle is
-          placed task by task.
+Guards    CPU, memory, further resources and slots are never overcommitted; bandwidth, worker heap,
+          pins and separations may be violated.
+Differs   a bundle is derived from the demands: as many tasks as fill a slot, where the paper reads
+          it off measured thread counts. A slot is a core, 100 points: a node has as many as its
+          free CPU makes, each with an equal part of all it has free, spread over its worker slots;
+          a node that does not state its CPU has one per worker slot. A task larger than a slot gets
+          several on one node. Best fit is the least sum of the shares of CPU and memory left. Nodes
+          with most slots come first. What fits no slot as a bundle is placed task by task.
 """
 
 from __future__ import annotations
@@ -67,7 +69,9 @@ def sam(problem: Problem, *, slot_cpu: float = 100.0) -> Assignment:
     slots = slots_of(problem, slot_cpu)
     slot_of = np.full(problem.task_count, -1, dtype=np.int64)
     graph = operators(problem)
-    partial = [full_bundles(problem, slots, list(graph[o].tasks), slot_of) for o in upstream_first(graph)]
+    partial = [
+        full_bundles(problem, slots, list(graph[o].tasks), slot_of) for o in upstream_first(graph)
+    ]
     granted = slots_granted(problem, slots)
     for tasks in partial:
         granted = best_fit(problem, slots, tasks, slot_of, granted)
@@ -78,10 +82,14 @@ def slots_of(problem: Problem, slot_cpu: float) -> Slots:
     """Every node cut into cores, nodes with most cores first."""
     workers, cpu = problem.free_slots, problem.free[:, CPU]
     made_by_cpu = np.maximum(np.where(np.isfinite(cpu), cpu, 0.0) * (1 + TOLERANCE) // slot_cpu, 1)
-    cores: Ints = np.where(workers == 0, 0, np.where(np.isfinite(cpu), made_by_cpu, workers)).astype(np.int64)
+    cores: Ints = np.where(
+        workers == 0, 0, np.where(np.isfinite(cpu), made_by_cpu, workers)
+    ).astype(np.int64)
     order = np.argsort(-cores, kind="stable")
     node = np.repeat(order, cores[order])
-    worker = [spread(free_slots(problem, n), int(cores[n])) for n in order[cores[order] > 0].tolist()]
+    worker = [
+        spread(free_slots(problem, n), int(cores[n])) for n in order[cores[order] > 0].tolist()
+    ]
     capacity = problem.free[node] / cores[node, None]
     capacity[np.isinf(capacity[:, CPU]), CPU] = slot_cpu
     return Slots(
@@ -145,7 +153,9 @@ def several_slots(problem: Problem, slots: Slots, task: int, slot_of: Ints) -> N
 
 def slots_granted(problem: Problem, slots: Slots) -> int:
     """How many slots, in their order, cover what all tasks need together; at least those that hold full bundles."""
-    enough = (limits(np.cumsum(slots.capacity, axis=0)) >= problem.mean_demand.sum(axis=0)).all(axis=1)
+    enough = (limits(np.cumsum(slots.capacity, axis=0)) >= problem.mean_demand.sum(axis=0)).all(
+        axis=1
+    )
     by_need = int(enough.argmax()) + 1 if enough.any() else len(enough)
     return max(by_need, int(np.flatnonzero(slots.whole).max(initial=0)) + 1)
 
@@ -181,5 +191,10 @@ def refusal(problem: Problem, slots: Slots, task: int) -> Infeasible:
         f"of which {int(slots.whole.sum())} hold full bundles alone and the others are too full"
     )
     return Infeasible(
-        message, task=name, resource="slots", needed=needed, available=largest, fix="add a node, or raise option slot_cpu"
+        message,
+        task=name,
+        resource="slots",
+        needed=needed,
+        available=largest,
+        fix="add a node, or raise option slot_cpu",
     )

@@ -20,7 +20,9 @@ def slots_by_traffic(pairs: Pairs, slot_of: Ints, slot_traffic: SlotTraffic = "i
     inside = totals(a[a == b], pairs.tuples_per_s[a == b], count)
     if slot_traffic == "incident":
         crosses = a != b
-        inside += totals(a[crosses], pairs.tuples_per_s[crosses], count) + totals(b[crosses], pairs.tuples_per_s[crosses], count)
+        inside += totals(a[crosses], pairs.tuples_per_s[crosses], count) + totals(
+            b[crosses], pairs.tuples_per_s[crosses], count
+        )
     return ranked(slot_of, inside)
 
 

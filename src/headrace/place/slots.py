@@ -18,7 +18,9 @@ def refuse_without_slots(problem: Problem, needed: int, available: int) -> None:
     """Raise if fewer slots are free than a plan needs."""
     if available < needed:
         name = problem.topologies[0]
-        message = f"`{name}` needs {needed} free slot{'s' * (needed != 1)}; the cluster has {available}"
+        message = (
+            f"`{name}` needs {needed} free slot{'s' * (needed != 1)}; the cluster has {available}"
+        )
         missing = needed - available
         fix = (
             f"free {missing} slot{'s' * (missing != 1)}, add nodes, or lower `workers` to {available}"

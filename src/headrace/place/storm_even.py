@@ -1,9 +1,12 @@
 """Storm's default scheduler: deal tasks round-robin over slots, and slots round-robin over nodes.
 
-Source    Apache Storm's EvenScheduler, as told by Eskandari, section 5.4, and Muhammad, section 1.2 (fig. 1.6-1.7).
+Source    Apache Storm's EvenScheduler, as told by Eskandari, section 5.4, and Muhammad, section 1.2
+          (fig. 1.6-1.7).
 Maturity  faithful
-Guards    slots are never overcommitted; CPU, memory and bandwidth may be (the scheduler does not look at them).
-Differs   nodes with equally many free slots keep their order in the file, where Storm orders them by an id that users do not choose.
+Guards    slots are never overcommitted; CPU, memory and bandwidth may be (the scheduler does not
+          look at them).
+Differs   nodes with equally many free slots keep their order in the file, where Storm orders them
+          by an id that users do not choose.
 """
 
 from __future__ import annotations
@@ -21,7 +24,10 @@ def storm_even(problem: Problem) -> Assignment:
     """Place task i, in Storm's numbering, in slot i modulo the slots in use."""
     slots = interleaved_slots(problem)[: problem.worker_count(0)]
     refuse_without_slots(problem, 1, len(slots))
-    node, worker = np.empty(problem.task_count, dtype=np.int64), np.empty(problem.task_count, dtype=np.int64)
+    node, worker = (
+        np.empty(problem.task_count, dtype=np.int64),
+        np.empty(problem.task_count, dtype=np.int64),
+    )
     order = storm_order(problem)
     node[order], worker[order] = slots[np.arange(len(order)) % len(slots)].T
     return Assignment(node, worker)

@@ -2,11 +2,13 @@
 
 Source    Apache Storm's IsolationScheduler (2.x).
 Maturity  faithful
-Guards    slots are never overcommitted, and a machine that is given to an isolated topology holds nothing else; CPU, memory,
-          bandwidth, pins and separations may be violated (the scheduler does not look at them).
-Differs   Storm clears other topologies off the machines it isolates; here machines with a taken slot are passed over. Storm
-          places no other topology while an isolated one finds no room; here that one alone is refused. Isolated topologies go
-          by priority and tasks by Storm's numbering, where Storm follows the order of a hash table.
+Guards    slots are never overcommitted, and a machine that is given to an isolated topology holds
+          nothing else; CPU, memory, bandwidth, pins and separations may be violated (the scheduler
+          does not look at them).
+Differs   Storm clears other topologies off the machines it isolates; here machines with a taken
+          slot are passed over. Storm places no other topology while an isolated one finds no room;
+          here that one alone is refused. Isolated topologies go by priority and tasks by Storm's
+          numbering, where Storm follows the order of a hash table.
 """
 
 from __future__ import annotations
@@ -23,7 +25,12 @@ from headrace.place.topologies import in_turn, slots_in_use
 def storm_isolation(problem: Problem) -> Assignment:
     """Isolated topologies first, by priority; then the others on the machines that are left."""
     order = np.lexsort((problem.priority, problem.isolated_machines == 0)).tolist()
-    return in_turn(problem, order, lambda alone: isolated(alone) if alone.isolated_machines[0] else storm_even(alone), closed)
+    return in_turn(
+        problem,
+        order,
+        lambda alone: isolated(alone) if alone.isolated_machines[0] else storm_even(alone),
+        closed,
+    )
 
 
 def closed(problem: Problem, assignment: Assignment) -> Bools:
@@ -40,8 +47,17 @@ def isolated(problem: Problem) -> Assignment:
     whole = np.flatnonzero((problem.free_slots == problem.slots) & (problem.slots > 0))
     machines = whole[np.argsort(-problem.slots[whole], kind="stable")].tolist()
     refuse_without_machines(problem, wanted, machines)
-    room = np.array([(n, s) for n, count in zip(machines, wanted, strict=False) for s in free_slots(problem, n)[:count].tolist()])
-    node, worker = np.empty(problem.task_count, dtype=np.int64), np.empty(problem.task_count, dtype=np.int64)
+    room = np.array(
+        [
+            (n, s)
+            for n, count in zip(machines, wanted, strict=False)
+            for s in free_slots(problem, n)[:count].tolist()
+        ]
+    )
+    node, worker = (
+        np.empty(problem.task_count, dtype=np.int64),
+        np.empty(problem.task_count, dtype=np.int64),
+    )
     order = storm_order(problem)
     node[order], worker[order] = room[np.arange(len(order)) % workers].T
     return Assignment(node, worker)
@@ -49,10 +65,14 @@ def isolated(problem: Problem) -> Assignment:
 
 def refuse_without_machines(problem: Problem, wanted: list[int], machines: list[int]) -> None:
     """Raise unless every share of the workers finds a machine; both lists are sorted, largest first."""
-    fitting = sum(int(problem.slots[n]) >= count for n, count in zip(machines, wanted, strict=False))
+    fitting = sum(
+        int(problem.slots[n]) >= count for n, count in zip(machines, wanted, strict=False)
+    )
     if fitting < len(wanted):
         slots = f"{wanted[0]} slot{'s' * (wanted[0] != 1)}"
         need = f"needs {len(wanted)} machines of its own with up to {slots} each"
         message = f"`{problem.topologies[0]}` {need}; the cluster has {fitting} unused"
         fix = f"add {len(wanted) - fitting} machines with {slots}, or lower `isolated_machines` or `workers`"
-        raise Infeasible(message, resource="isolated machines", needed=len(wanted), available=fitting, fix=fix)
+        raise Infeasible(
+            message, resource="isolated machines", needed=len(wanted), available=fitting, fix=fix
+        )

@@ -1,14 +1,15 @@
 """Storm's resource-aware scheduler: tasks by their connections, each to the first node with CPU, memory and worker heap for it.
 
-Source    Apache Storm >= 1.1, DefaultResourceAwareStrategy with its default settings: what both theses call R-Storm in their
-          experiments (1.1.1 and 2.0.0).
+Source    Apache Storm >= 1.1, DefaultResourceAwareStrategy with its default settings: what both
+          theses call R-Storm in their experiments (1.1.1 and 2.0.0).
 Maturity  faithful
-Guards    CPU, memory, further resources, worker heap and slots are never overcommitted; bandwidth, pins and separations may be
-          violated (the scheduler does not know them).
-Differs   a demand of 0 counts as one that is not stated; topologies without a spout are placed, which Storm refuses; all tasks
-          are placed anew, so no node is preferred for what already runs there; equal nodes and racks keep their order in the
-          file, where Storm orders them by an id. Storm 2 takes neighbours with fewest tasks first (option neighbours=fewest).
-          The number of workers follows from the heap; `workers` is not looked at, as in Storm.
+Guards    CPU, memory, further resources, worker heap and slots are never overcommitted; bandwidth,
+          pins and separations may be violated (the scheduler does not know them).
+Differs   a demand of 0 counts as one that is not stated; topologies without a spout are placed,
+          which Storm refuses; all tasks are placed anew, so no node is preferred for what already
+          runs there; equal nodes and racks keep their order in the file, where Storm orders them by
+          an id. Storm 2 takes neighbours with fewest tasks first (option neighbours=fewest). The
+          number of workers follows from the heap; `workers` is not looked at, as in Storm.
 """
 
 from __future__ import annotations
@@ -47,8 +48,12 @@ def storm_ras(
     known = replace(
         problem,
         demand=np.where(unstated, _row(problem, default_cpu, default_memory_mb), problem.demand),
-        capacity=np.where(np.isinf(problem.capacity), _row(problem, node_cpu, node_memory_mb), problem.capacity),
-        worker_heap_mb=np.where(np.isinf(problem.worker_heap_mb), worker_heap_mb, problem.worker_heap_mb),
+        capacity=np.where(
+            np.isinf(problem.capacity), _row(problem, node_cpu, node_memory_mb), problem.capacity
+        ),
+        worker_heap_mb=np.where(
+            np.isinf(problem.worker_heap_mb), worker_heap_mb, problem.worker_heap_mb
+        ),
     )
     return first_fit(known, neighbours)
 
@@ -63,12 +68,18 @@ def first_fit(problem: Problem, neighbours: Neighbours) -> Assignment:
     """Each executor in turn to the first node, and there the first worker, that can hold it."""
     need = np.stack([problem.task_demand(y) for y in range(len(problem.types))])  # [Y, T, K]
     free = problem.free.copy()
-    heap = np.where(problem.slot_taken, -np.inf, problem.worker_heap_mb[0])  # left in each slot, [N, most slots]
+    heap = np.where(
+        problem.slot_taken, -np.inf, problem.worker_heap_mb[0]
+    )  # left in each slot, [N, most slots]
     nodes = sorted_nodes(problem).tolist()
     kind = kinds(problem)
-    # The first node that may still hold tasks of a kind: what is free only shrinks, so those before it never will again.
+    # The first node that may still hold tasks of a kind: what is free only shrinks, so those before
+    # it never will again.
     start = np.zeros(int(kind.max()) + 1, dtype=np.int64)
-    node, worker = np.empty(problem.task_count, dtype=np.int64), np.empty(problem.task_count, dtype=np.int64)
+    node, worker = (
+        np.empty(problem.task_count, dtype=np.int64),
+        np.empty(problem.task_count, dtype=np.int64),
+    )
     for task in ordered_executors(problem, neighbours):
         for position in range(int(start[kind[task]]), len(nodes)):
             n = nodes[position]
@@ -89,7 +100,9 @@ def kinds(problem: Problem) -> Ints:
     """Tasks of one kind need the same on every node, [T]."""
     if problem.task_share is None:
         return problem.component_of
-    _, kind = np.unique(np.column_stack([problem.component_of, problem.task_share]), axis=0, return_inverse=True)
+    _, kind = np.unique(
+        np.column_stack([problem.component_of, problem.task_share]), axis=0, return_inverse=True
+    )
     return kind
 
 
@@ -104,7 +117,10 @@ def ordered_executors(problem: Problem, neighbours: Neighbours) -> list[int]:
 
     order: list[int] = []
     for o in sorted(range(len(graph)), key=lambda o: (-connections(o), graph[o].name)):
-        circle = [o, *sorted(graph[o].neighbours, key=lambda n: (sign * len(graph[n].tasks), graph[n].name))]
+        circle = [
+            o,
+            *sorted(graph[o].neighbours, key=lambda n: (sign * len(graph[n].tasks), graph[n].name)),
+        ]
         order += one_of_each([left[c] for c in dict.fromkeys(circle)])
         for c in circle:
             left[c] = []
@@ -124,7 +140,9 @@ def by_availability(free: Floats) -> Ints:
     """Nodes or racks by their share of what all have free: the smaller of CPU and memory, then the mean, then file order."""
     total = free.sum(axis=0)
     share = free / np.where(total > 0, total, 1.0)
-    return np.lexsort((np.arange(len(free)), -share.mean(axis=1), -share.min(axis=1) * bool((total > 0).all())))
+    return np.lexsort(
+        (np.arange(len(free)), -share.mean(axis=1), -share.min(axis=1) * bool((total > 0).all()))
+    )
 
 
 def refusal(problem: Problem, task: int, need: Floats, free: Floats, heap: Floats) -> Infeasible:
@@ -134,6 +152,8 @@ def refusal(problem: Problem, task: int, need: Floats, free: Floats, heap: Float
         name = problem.task_name(task)
         message = f"no worker can hold `{name}`: it needs {memory:g} memory_mb, and the worker heap is {limit:g}"
         fix = f"raise worker_max_heap_mb to {memory:g}"
-        return Infeasible(message, task=name, resource="worker heap", needed=memory, available=limit, fix=fix)
+        return Infeasible(
+            message, task=name, resource="worker heap", needed=memory, available=limit, fix=fix
+        )
     has_worker = np.any(fits(need[:, MEMORY, None], heap), axis=1)
     return no_room(problem, task, problem.resources, need, free, has_worker)

@@ -2,12 +2,15 @@
 
 Source    L. Eskandari, PhD thesis, chapter 8, algorithms 2-3; ceiling and T from section 6.1.
 Maturity  faithful
-Guards    CPU up to the ceiling, memory and further resources, and slots are never overcommitted; the heap of a worker is kept where
-          the node's slots allow it. Bandwidth, pins and separations are not looked at.
-Differs   what the thesis leaves open: ties go to the first in the file; without an edge left, the heaviest group starts; a node that
-          is not full but has no neighbours left takes a new starting pair; of a pair that does not fit or whose one side is used up,
-          tasks come alone; tasks left over when every node was visited go, largest first, to the node with room that they exchange
-          most with. Where a node has fewer than ceil(t / T) slots, all its slots are used.
+Guards    CPU up to the ceiling, memory and further resources, and slots are never overcommitted;
+          the heap of a worker is kept where the node's slots allow it. Bandwidth, pins and
+          separations are not looked at.
+Differs   what the thesis leaves open: ties go to the first in the file; without an edge left, the
+          heaviest group starts; a node that is not full but has no neighbours left takes a new
+          starting pair; of a pair that does not fit or whose one side is used up, tasks come alone;
+          tasks left over when every node was visited go, largest first, to the node with room that
+          they exchange most with. Where a node has fewer than ceil(t / T) slots, all its slots are
+          used.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ from headrace.solve.partition import TOLERANCE, Graph, graph_of
 
 
 @each_topology
-def t3_scheduler(problem: Problem, *, alpha: float = 0.8, max_tasks_per_worker: int = 5, seed: int = 0) -> Assignment:
+def t3_scheduler(
+    problem: Problem, *, alpha: float = 0.8, max_tasks_per_worker: int = 5, seed: int = 0
+) -> Assignment:
     """Algorithm 2: choose a node, find its sub-graph, then part that over the node's workers."""
     pairs = problem.task_pairs()
     room = node_capacity(problem, alpha)
@@ -53,7 +58,9 @@ class SimplifiedGraph:
     edge: Ints  # [E] pair of groups a < b, as a * groups + b
     weight: Floats  # [E]
     pairs: Ints  # [E] task pairs that are left of it; the weight alone could keep a residue of rounding
-    ranked: dict[tuple[int, int], tuple[Ints, Ints]] = field(default_factory=dict[tuple[int, int], tuple[Ints, Ints]])
+    ranked: dict[tuple[int, int], tuple[Ints, Ints]] = field(
+        default_factory=dict[tuple[int, int], tuple[Ints, Ints]]
+    )
 
     @property
     def groups(self) -> int:
@@ -67,7 +74,9 @@ class SimplifiedGraph:
         """The pair of groups that exchange most."""
         if not self.pairs.any():
             return None
-        a, b = divmod(int(self.edge[np.where(self.pairs > 0, self.weight, -1.0).argmax()]), self.groups)
+        a, b = divmod(
+            int(self.edge[np.where(self.pairs > 0, self.weight, -1.0).argmax()]), self.groups
+        )
         return a, b
 
     def heaviest_group(self) -> int:
@@ -88,14 +97,22 @@ class SimplifiedGraph:
         open_pairs = self.unassigned[left] & self.unassigned[right]
         left, right = self.ranked[a, b] = left[open_pairs], right[open_pairs]
         for start in range(0, len(left), 4096):  # most are never looked at
-            yield from zip(left[start : start + 4096].tolist(), right[start : start + 4096].tolist(), strict=True)
+            yield from zip(
+                left[start : start + 4096].tolist(),
+                right[start : start + 4096].tolist(),
+                strict=True,
+            )
 
     def mark_assigned(self, tasks: Ints) -> None:
         """Update the groups and the weights between them."""
         row, other, rate = rows(self.graph, tasks)
         entering = np.zeros(len(self.group), dtype=np.bool_)
         entering[tasks] = True
-        gone = self.unassigned[other] & (self.group[row] != self.group[other]) & (~entering[other] | (row < other))
+        gone = (
+            self.unassigned[other]
+            & (self.group[row] != self.group[other])
+            & (~entering[other] | (row < other))
+        )
         a, b = self.group[row[gone]], self.group[other[gone]]
         edge = np.searchsorted(self.edge, np.minimum(a, b) * self.groups + np.maximum(a, b))
         self.weight -= totals(edge, rate[gone], len(self.edge))
@@ -139,7 +156,9 @@ def construct_simplified_graph(problem: Problem, pairs: Pairs) -> SimplifiedGrap
 def first_level(simplified: SimplifiedGraph, demand: Floats, capacity: Floats) -> list[int]:
     """Algorithm 2, lines 12-20: the tasks of one node."""
     count = len(demand)
-    sub_graph = SubGraph(demand, capacity * (1 + TOLERANCE) + TOLERANCE, [], np.zeros(count), np.zeros(count))
+    sub_graph = SubGraph(
+        demand, capacity * (1 + TOLERANCE) + TOLERANCE, [], np.zeros(count), np.zeros(count)
+    )
     while simplified.unassigned.any() and group_selection(simplified, sub_graph):
         pass
     return sub_graph.tasks
@@ -173,7 +192,9 @@ def find_neighbour(simplified: SimplifiedGraph, sub_graph: SubGraph) -> int | No
     return int(totals(simplified.group[near], sub_graph.rate[near], simplified.groups).argmax())
 
 
-def group_pair_partitioning(simplified: SimplifiedGraph, sub_graph: SubGraph, a: int, b: int) -> bool:
+def group_pair_partitioning(
+    simplified: SimplifiedGraph, sub_graph: SubGraph, a: int, b: int
+) -> bool:
     """Section 8.2.4, fine-grained group pair partitioning: task pairs by rate until the node is full; whether it took any."""
     before = len(sub_graph.tasks)
     for pair in simplified.task_pairs(a, b):
@@ -183,7 +204,9 @@ def group_pair_partitioning(simplified: SimplifiedGraph, sub_graph: SubGraph, a:
             new += best_partner(simplified.graph, sub_graph, new[0], partners)
         if new and sub_graph.fits(np.array(new)):
             add(simplified, sub_graph, np.array(new))
-        elif new and not len(sub_graph.fitting(np.concatenate([simplified.tasks(a), simplified.tasks(b)]))):
+        elif new and not len(
+            sub_graph.fitting(np.concatenate([simplified.tasks(a), simplified.tasks(b)]))
+        ):
             break
     if len(sub_graph.tasks) == before:  # no pair fits, but a single task may
         alone = sub_graph.fitting(np.concatenate([simplified.tasks(a), simplified.tasks(b)]))
@@ -195,7 +218,9 @@ def group_pair_partitioning(simplified: SimplifiedGraph, sub_graph: SubGraph, a:
 
 def best_partner(graph: Graph, sub_graph: SubGraph, task: int, partners: Ints) -> list[int]:
     """The partner with the highest rate that fits together with the task; none if none does."""
-    fits = partners[(sub_graph.demand[partners] + sub_graph.demand[task] <= sub_graph.left).all(axis=1)]
+    fits = partners[
+        (sub_graph.demand[partners] + sub_graph.demand[task] <= sub_graph.left).all(axis=1)
+    ]
     _, other, rate = rows(graph, np.array([task]))
     joined = np.isin(other, fits)
     return [int(other[joined][rate[joined].argmax()])] if joined.any() else []

@@ -2,12 +2,13 @@
 
 Source    A. Muhammad, PhD thesis 2023, section 3.2, algorithms 1-3, eq. 3.1-3.2, tables 3.1-3.4.
 Maturity  faithful
-Guards    slots are never overcommitted; CPU, memory, bandwidth, pins and separations may be violated (the paper does not look
-          at them).
-Differs   pairs are taken in the order of the file's streams (table 3.3 names a sort that the worked example rules out);
-          interaction is the number of connections with the seed pair (option affinity=group: with the whole group, the prose's
-          reading); each pair is visited once; a group stops growing when nothing connected is left; no more groups than workers
-          are opened.
+Guards    slots are never overcommitted; CPU, memory, bandwidth, pins and separations may be
+          violated (the paper does not look at them).
+Differs   pairs are taken in the order of the file's streams (table 3.3 names a sort that the worked
+          example rules out); interaction is the number of connections with the seed pair (option
+          affinity=group: with the whole group, the prose's reading); each pair is visited once; a
+          group stops growing when nothing connected is left; no more groups than workers are
+          opened.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from headrace.place.topologies import each_topology
 
 
 @each_topology
-def top_storm(problem: Problem, *, alpha: float = 0.8, affinity: Affinity = "seed_pair") -> Assignment:
+def top_storm(
+    problem: Problem, *, alpha: float = 0.8, affinity: Affinity = "seed_pair"
+) -> Assignment:
     """Algorithm 1: executors to slots by connectivity, then slots to nodes by computation power."""
     slot_of = map_executors_to_slots(problem, problem.worker_count(0), affinity)
     return map_slots_to_nodes(problem, slot_of, alpha)
@@ -39,4 +42,9 @@ def map_executors_to_slots(problem: Problem, workers: int, affinity: Affinity) -
 
 def map_slots_to_nodes(problem: Problem, slot_of: Ints, alpha: float) -> Assignment:
     """Algorithm 3: the slot with most executors to the most powerful node, node after node."""
-    return fill_nodes(problem, slot_of, slots_by_size(slot_of), by_power(problem, computation_power(problem, alpha)))
+    return fill_nodes(
+        problem,
+        slot_of,
+        slots_by_size(slot_of),
+        by_power(problem, computation_power(problem, alpha)),
+    )

@@ -71,8 +71,15 @@ def used(problem: Problem, assignment: Assignment) -> Floats:
     placed = assignment.node != UNPLACED
     node, c = assignment.node[placed], problem.component_of[placed]
     machine = problem.node_type[node]
-    total = np.column_stack([totals(node, problem.demand[c, k], len(problem.nodes)) for k in range(len(problem.resources))])
+    total = np.column_stack(
+        [
+            totals(node, problem.demand[c, k], len(problem.nodes))
+            for k in range(len(problem.resources))
+        ]
+    )
     total[:, CPU] += totals(
-        node, problem.cpu_fixed[c, machine] + problem.cpu_rate[c, machine] * problem.share[placed], len(problem.nodes)
+        node,
+        problem.cpu_fixed[c, machine] + problem.cpu_rate[c, machine] * problem.share[placed],
+        len(problem.nodes),
     )
     return total

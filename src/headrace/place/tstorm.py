@@ -1,14 +1,17 @@
 """T-Storm: busiest executors first, each to the node where least of its traffic leaves, one worker per topology and node.
 
-Source    J. Xu et al., T-Storm: Traffic-aware Online Scheduling in Storm, ICDCS 2014, from general knowledge of it and from what
-          Eskandari (section 3.2), Muhammad (section 2.2.1) and Souravlas (section 2) say.
+Source    J. Xu et al., T-Storm: Traffic-aware Online Scheduling in Storm, ICDCS 2014, from general
+          knowledge of it and from what Eskandari (section 3.2), Muhammad (section 2.2.1) and
+          Souravlas (section 2) say.
 Maturity  inspired
-Guards    CPU and slots are never overcommitted; memory, bandwidth, worker heap, pins and separations may be violated (the paper does not
-          look at them).
-Differs   the limit of executors per node, gamma x executors / nodes, is rounded up, and gives way where no node below it has CPU left;
-          equal nodes keep their order in the file. Topologies are placed one after another, where the paper mixes them. Loads are
-          taken as given: the paper's smoothing belongs to measuring. Eskandari tells it as packing that ignores who talks to whom:
-          option choose=packing takes the first node with room, largest free CPU first.
+Guards    CPU and slots are never overcommitted; memory, bandwidth, worker heap, pins and
+          separations may be violated (the paper does not look at them).
+Differs   the limit of executors per node, gamma x executors / nodes, is rounded up, and gives way
+          where no node below it has CPU left; equal nodes keep their order in the file. Topologies
+          are placed one after another, where the paper mixes them. Loads are taken as given: the
+          paper's smoothing belongs to measuring. Eskandari tells it as packing that ignores who
+          talks to whom: option choose=packing takes the first node with room, largest free CPU
+          first.
 """
 
 from __future__ import annotations
@@ -22,14 +25,23 @@ from headrace.errors import InvalidInput
 from headrace.judge.shortage import shortage
 from headrace.model.arrays import totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
-from headrace.place.greedy import TOLERANCE, descending, first_best, limits, links_of, one_worker_per_node
+from headrace.place.greedy import (
+    TOLERANCE,
+    descending,
+    first_best,
+    limits,
+    links_of,
+    one_worker_per_node,
+)
 from headrace.place.no_room import no_room
 from headrace.place.slots import refuse_without_slots
 from headrace.place.topologies import each_topology
 
 
 @each_topology
-def tstorm(problem: Problem, *, gamma: float = 1.7, choose: Literal["traffic", "packing"] = "traffic") -> Assignment:
+def tstorm(
+    problem: Problem, *, gamma: float = 1.7, choose: Literal["traffic", "packing"] = "traffic"
+) -> Assignment:
     """Place executors in the order of their traffic; gamma 1 spreads them evenly, a larger one uses fewer nodes."""
     if gamma <= 0:
         raise InvalidInput(f"tstorm: option gamma is {gamma:g}; it must be above 0")
@@ -50,7 +62,9 @@ def tstorm(problem: Problem, *, gamma: float = 1.7, choose: Literal["traffic", "
         has_cpu = used[nodes] + needed[nodes] <= limit[nodes]
         if not has_cpu.any():
             left = problem.free[:, CPU] - used
-            raise shortage(problem) or no_room(problem, executor, ["cpu"], needed[:, None], left[:, None], slotted)
+            raise shortage(problem) or no_room(
+                problem, executor, ["cpu"], needed[:, None], left[:, None], slotted
+            )
         below = has_cpu & (count[nodes] < most)
         may = below if below.any() else has_cpu
         if choose == "packing":

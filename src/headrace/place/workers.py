@@ -29,19 +29,29 @@ def workers_inside(problem: Problem, classes: Classes, node: Ints) -> Ints:
     for tasks in np.split(order, starts[1:]):
         n, g = int(node[tasks[0]]), int(owner[tasks[0]])
         slots = free_slots(problem, n)[next_slot.get(n, 0) :]
-        part = _split(problem, classes.instance, tasks, class_of[tasks], float(problem.worker_heap_mb[g]))
+        part = _split(
+            problem, classes.instance, tasks, class_of[tasks], float(problem.worker_heap_mb[g])
+        )
         next_slot[n] = next_slot.get(n, 0) + int(part.max()) + 1
         worker[tasks] = slots[part] if part.max() < len(slots) else part
     return worker
 
 
-def _split(problem: Problem, instance: Instance, tasks: Ints, class_of: Ints, heap_mb: float) -> Ints:
+def _split(
+    problem: Problem, instance: Instance, tasks: Ints, class_of: Ints, heap_mb: float
+) -> Ints:
     """The part of each task, parts within the heap and with little traffic between them; one part where all fit."""
     memory = problem.demand[problem.component_of[tasks], MEMORY]
     if memory.sum() <= heap_mb * (1 + 1e-9):
         return np.zeros(len(tasks), dtype=np.int64)
     largest_first = np.sort(memory)[::-1].copy()
-    bins = bins_needed(largest_first, len(memory), heap_mb * (1 + 1e-9), np.zeros(len(memory)), np.zeros(len(memory) + 1))
+    bins = bins_needed(
+        largest_first,
+        len(memory),
+        heap_mb * (1 + 1e-9),
+        np.zeros(len(memory)),
+        np.zeros(len(memory) + 1),
+    )
     kept, here = np.unique(class_of, return_inverse=True)
     number = np.full(len(instance.count), -1, dtype=np.int64)
     number[kept] = np.arange(len(kept))
@@ -76,7 +86,10 @@ def _first_fit(memory: np.ndarray[tuple[int], np.dtype[np.float64]], heap_mb: fl
     part = np.zeros(len(memory), dtype=np.int64)
     load: list[float] = []
     for i in np.argsort(-memory, kind="stable").tolist():
-        b = next((b for b, used in enumerate(load) if used + memory[i] <= heap_mb * (1 + 1e-9)), len(load))
+        b = next(
+            (b for b, used in enumerate(load) if used + memory[i] <= heap_mb * (1 + 1e-9)),
+            len(load),
+        )
         load += [0.0] * (b == len(load))
         load[b] += float(memory[i])
         part[i] = b

@@ -1,13 +1,15 @@
 """BOTM: widen the bottleneck, over and over, while the budget lasts.
 
-Source    H. Cao et al., Throughput optimization for Storm-based processing of stream data on clouds, 2020, algorithms 1 and 2, eq. 2-6.
+Source    H. Cao et al., Throughput optimization for Storm-based processing of stream data on
+          clouds, 2020, algorithms 1 and 2, eq. 2-6.
 Maturity  faithful
 Guards    budget, availability and memory are kept; bandwidth is not looked at.
-Differs   throughput is the closed form of eq. 2-3, min over modules of DoP / time per tuple; the authors' code works with finish times, which
-          go wrong for even and for unequal DoP. The bottleneck is found by the modules' own rates, not by those a slower module
-          upstream leaves them. Availability is checked for every type, the cost is the plain sum. The spout's interval is no
-          limit: the rate is what the machines sustain. Where the worst type runs out before every module has a machine, the next better
-          one is taken.
+Differs   throughput is the closed form of eq. 2-3, min over modules of DoP / time per tuple; the
+          authors' code works with finish times, which go wrong for even and for unequal DoP. The
+          bottleneck is found by the modules' own rates, not by those a slower module upstream
+          leaves them. Availability is checked for every type, the cost is the plain sum. The
+          spout's interval is no limit: the rate is what the machines sustain. Where the worst type
+          runs out before every module has a machine, the next better one is taken.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from headrace.provision.one_each import Shop, by_power, rented, shop_of, worst_e
 from headrace.provision.wanted import checked
 
 
-def botm(workload: Workload, *, budget: float | None = None, rate: float | None = None) -> Provisioned:
+def botm(
+    workload: Workload, *, budget: float | None = None, rate: float | None = None
+) -> Provisioned:
     """Algorithm 1: every module on the worst type, then widen the bottleneck until nothing within the budget helps."""
     checked(budget, rate, by="botm", needs_budget=True)
     assert budget is not None
@@ -31,7 +35,9 @@ def botm(workload: Workload, *, budget: float | None = None, rate: float | None 
     while (better := select_vt(shop, machines, bottleneck(shop, machines), budget)) is not None:
         machines = better
         steps += 1
-    return rented(shop, machines, bound=shop.fluid_bound(budget), bound_of="rate", kind="fluid", steps=steps)
+    return rented(
+        shop, machines, bound=shop.fluid_bound(budget), bound_of="rate", kind="fluid", steps=steps
+    )
 
 
 def bottleneck(shop: Shop, machines: Ints) -> int:
@@ -54,7 +60,11 @@ def select_vt(shop: Shop, machines: Ints, module: int, budget: float) -> Ints | 
     for position in range(order.index(current), len(order)):
         y = order[position]
         for n in [number + 1] if y == current else range(number, 0, -1):
-            if n > market.most[module] or market.carries[module, y] == 0 or taken[y] + n > market.available[y]:
+            if (
+                n > market.most[module]
+                or market.carries[module, y] == 0
+                or taken[y] + n > market.available[y]
+            ):
                 continue
             factor = min(elsewhere, float(market.carries[module, y]) * n)
             if spent + n * float(market.price[y]) <= budget * (1 + 1e-9) and factor > best_factor:

@@ -1,12 +1,15 @@
 """Headrace's own provisioning: machines chosen, filled and connected together, with a proven bound.
 
-Source    ours; an integer program over machines and divisible work gives the bound and the first machines; they are filled by the search of
-          `size/headrace`, then exchanged for others as long as that helps.
+Source    ours; an integer program over machines and divisible work gives the bound and the first
+          machines; they are filled by the search of `size/headrace`, then exchanged for others as
+          long as that helps.
 Maturity  ours
-Guards    budget, availability, CPU, memory and further resources, slots, worker heap, separations and `max_tasks` are never broken; no
-          task is planned above one thread; bandwidth and the price of sending are kept at the rate given.
-Differs   nothing to differ from. With `machine_per_task` it is the exact search of `optimal`, for small problems with mixed types. Otherwise the plan of one
-          machine per task is among those it compares, so sharing machines never costs throughput.
+Guards    budget, availability, CPU, memory and further resources, slots, worker heap, separations
+          and `max_tasks` are never broken; no task is planned above one thread; bandwidth and the
+          price of sending are kept at the rate given.
+Differs   nothing to differ from. With `machine_per_task` it is the exact search of `optimal`, for
+          small problems with mixed types. Otherwise the plan of one machine per task is among those
+          it compares, so sharing machines never costs throughput.
 """
 
 from __future__ import annotations
@@ -26,7 +29,13 @@ from headrace.place.filled import placed
 from headrace.provision.one_each import Shop, market_of, rented
 from headrace.provision.optimal import largest_rate
 from headrace.provision.optimal import optimal as one_machine_per_task
-from headrace.provision.wanted import checked, too_fast, too_few_machines, too_little_money, too_little_money_for
+from headrace.provision.wanted import (
+    checked,
+    too_fast,
+    too_few_machines,
+    too_little_money,
+    too_little_money_for,
+)
 from headrace.solve.cutting_stock import packed
 from headrace.solve.dop import cheapest, fastest
 from headrace.solve.fill import Filled, filled, pools_of
@@ -39,9 +48,7 @@ HANDFUL = 8  # machines that a search fills well
 NEAR = 1.01  # of the bound: cost above which a handful is also looked for by patterns
 FEW = 40  # machines up to which single ones are exchanged: with more, patterns leave less to gain than a search costs
 MOST_MISSES = 8  # other machines filled in vain, one after the other, before the search ends
-MOST_MIXED = (
-    200  # components x types up to which several types per component are searched; they help only where machines are scarce
-)
+MOST_MIXED = 200  # components x types up to which several types per component are searched; they help only where machines are scarce
 HALVINGS = 4  # between a rate that works and one that cannot
 ENOUGH = 1e-9  # relative: by how much a rate may miss
 LEAST = 1e-3  # of what one machine carries: a rate that works at all
@@ -98,13 +105,20 @@ class Offer:
         """Whether time is up."""
         return self.deadline is not None and self.deadline()
 
-    def fill(self, machines: Ints, steps: int | None, enough: float = np.inf) -> tuple[Load, Filled] | None:
+    def fill(
+        self, machines: Ints, steps: int | None, enough: float = np.inf
+    ) -> tuple[Load, Filled] | None:
         """The load on these machines, and the best counts found on them; None where no plan was found."""
         rented_now = {kind: int(n) for kind, n in zip(self.kinds, machines, strict=True) if n}
         if not rented_now:
             return None
         one_each = {c.name: 1 for c in self.workload.components}
-        load = Load(self.workload.problem(one_each, rented_now), self.workload, self.load.most, self.load.spout_rate)
+        load = Load(
+            self.workload.problem(one_each, rented_now),
+            self.workload,
+            self.load.most,
+            self.load.spout_rate,
+        )
         found: Filled | None = None
         for _ in range(3 if load.copied else 1):
             found = filled(load, seed=self.seed, steps=steps, deadline=self.deadline, enough=enough)
@@ -120,7 +134,9 @@ class Offer:
         kind_of = np.repeat(np.arange(len(machines)), machines)
         np.add.at(kept, kind_of[used], 1)
         tasks = found.tasks(self.load)
-        problem = self.workload.problem(tasks, {kind: int(n) for kind, n in zip(self.kinds, kept, strict=True) if n})
+        problem = self.workload.problem(
+            tasks, {kind: int(n) for kind, n in zip(self.kinds, kept, strict=True) if n}
+        )
         node = Filled(found.x[:, used], found.factor, found.bound).node
         assignment = placed(problem, node, seed=self.seed, steps=self.steps, deadline=self.deadline)
         return Provisioned(
@@ -135,7 +151,9 @@ class Offer:
         )
 
 
-def offer_of(workload: Workload, seed: int, steps: int | None, deadline: Callable[[], bool] | None) -> Offer:
+def offer_of(
+    workload: Workload, seed: int, steps: int | None, deadline: Callable[[], bool] | None
+) -> Offer:
     """Read what can be rented; refuse what fits no machine."""
     notes = left_out(workload)
     workload = sizable(workload, catalog=True)
@@ -146,7 +164,17 @@ def offer_of(workload: Workload, seed: int, steps: int | None, deadline: Callabl
     available = np.array([np.inf if m.available is None else float(m.available) for m in catalog])
     if not (load.fits & (available > 0)).any(axis=1).all():
         raise too_few_machines(len(load.most), int(np.minimum(available, 1e9).sum()))
-    return Offer(workload, load, pools, np.array([m.price for m in catalog]), available, seed, steps, deadline, notes)
+    return Offer(
+        workload,
+        load,
+        pools,
+        np.array([m.price for m in catalog]),
+        available,
+        seed,
+        steps,
+        deadline,
+        notes,
+    )
 
 
 def least_cost(offer: Offer, rate: float) -> Provisioned:
@@ -159,7 +187,11 @@ def least_cost(offer: Offer, rate: float) -> Provisioned:
     least_alone = np.where(offer.load.fits, offer.price, np.inf).min(axis=1).sum()
     if plan is None or least_alone < plan.cost:
         alone = cheapest_alone(offer, factor)
-        plan = alone if plan is None or (alone is not None and alone.cost < plan.cost * (1 - ENOUGH)) else plan
+        plan = (
+            alone
+            if plan is None or (alone is not None and alone.cost < plan.cost * (1 - ENOUGH))
+            else plan
+        )
     if plan is None:
         raise too_fast(rate, largest(offer))
     bound = plan.cost if fluid is None else min(fluid.bound, plan.cost)
@@ -175,11 +207,16 @@ def machines_for(offer: Offer, factor: float) -> tuple[Ints, Filled] | None:
     found = None if handful else by_patterns(offer, fluid)
     if found is not None and found[0].sum() > FEW:
         return found
-    found = first_that_carries(offer, factor, np.inf if found is None else offer.cost(found[0])) or found
+    found = (
+        first_that_carries(offer, factor, np.inf if found is None else offer.cost(found[0]))
+        or found
+    )
     found = None if found is None else cheaper(offer, factor, *found)
     if handful and (found is None or offer.cost(found[0]) > fluid.bound * NEAR):
         other = by_patterns(offer, fluid)
-        if other is not None and (found is None or offer.cost(other[0]) < offer.cost(found[0]) * (1 - ENOUGH)):
+        if other is not None and (
+            found is None or offer.cost(other[0]) < offer.cost(found[0]) * (1 - ENOUGH)
+        ):
             return other
     return found
 
@@ -187,7 +224,11 @@ def machines_for(offer: Offer, factor: float) -> tuple[Ints, Filled] | None:
 def by_patterns(offer: Offer, fluid: Fluid) -> tuple[Ints, Filled] | None:
     """Machines chosen by what they can hold; None where that is not all that limits what runs together."""
     problem = offer.load.problem
-    if offer.load.copied or len(problem.topologies) > 1 or np.isfinite(problem.worker_heap_mb).any():
+    if (
+        offer.load.copied
+        or len(problem.topologies) > 1
+        or np.isfinite(problem.worker_heap_mb).any()
+    ):
         return None
     found = packed(offer.pools, fluid, offer.price, offer.available, offer.deadline)
     return None if found is None else (found[0], Filled(found[1], fluid.factor, fluid.factor))
@@ -228,7 +269,9 @@ def first_that_carries(offer: Offer, factor: float, below: float) -> tuple[Ints,
     if not np.isfinite(offer.available).all():
         return None
     everything = offer.available.astype(np.int64)
-    found = carried(offer, everything, factor, offer.steps) if offer.cost(everything) < below else None
+    found = (
+        carried(offer, everything, factor, offer.steps) if offer.cost(everything) < below else None
+    )
     return None if found is None else (everything, found)
 
 
@@ -243,10 +286,20 @@ def cheaper(offer: Offer, factor: float, machines: Ints, found: Filled) -> tuple
     improved = True
     while improved and not offer.ended():
         improved, misses = False, 0
-        rows = [row for row in exchanges(offer, machines) if offer.cost(row) < offer.cost(machines) * (1 - ENOUGH)]
+        rows = [
+            row
+            for row in exchanges(offer, machines)
+            if offer.cost(row) < offer.cost(machines) * (1 - ENOUGH)
+        ]
         reach = estimated(offer, machines, rows)
-        # Those that can probably be filled, cheapest first; then the others, as far above the factor as they are.
-        order = sorted(range(len(rows)), key=lambda i: (0, offer.cost(rows[i])) if reach[i] * USUAL >= factor else (1, -reach[i]))
+        # Those that can probably be filled, cheapest first; then the others, as far above the
+        # factor as they are.
+        order = sorted(
+            range(len(rows)),
+            key=lambda i: (
+                (0, offer.cost(rows[i])) if reach[i] * USUAL >= factor else (1, -reach[i])
+            ),
+        )
         for i in order:
             if misses >= MOST_MISSES or offer.ended() or reach[i] < factor:
                 break
@@ -265,8 +318,17 @@ def estimated(offer: Offer, machines: Ints, rows: list[Ints]) -> Floats:
     """About the factor that other machines could carry, from what one machine more or less of each type changes, [rows]."""
     here = _reach(offer, machines)
     one = np.eye(len(machines), dtype=np.int64)
-    more = np.array([_reach(offer, machines + row) - here if (machines + row <= offer.available).all() else 0.0 for row in one])
-    less = np.array([here - _reach(offer, machines - row) if (machines >= row).all() else 0.0 for row in one])
+    more = np.array(
+        [
+            _reach(offer, machines + row) - here
+            if (machines + row <= offer.available).all()
+            else 0.0
+            for row in one
+        ]
+    )
+    less = np.array(
+        [here - _reach(offer, machines - row) if (machines >= row).all() else 0.0 for row in one]
+    )
     change = np.array(rows).reshape(-1, len(machines)) - machines
     return here + np.maximum(change, 0) @ more - np.maximum(-change, 0) @ less
 
@@ -300,7 +362,11 @@ def most_throughput(offer: Offer, budget: float) -> Provisioned:
     """The fastest machines found within a budget."""
     alone = fastest_alone(offer, budget)
     fluid = fastest_machines(offer.pools, offer.price, offer.available, budget)
-    best = None if fluid is None else fastest_filled(offer, budget, np.round(fluid.machines).astype(np.int64))
+    best = (
+        None
+        if fluid is None
+        else fastest_filled(offer, budget, np.round(fluid.machines).astype(np.int64))
+    )
     plan = None if best is None else offer.plan(*best)
     if alone is not None and (plan is None or alone.rate > plan.rate):
         plan = alone
@@ -340,7 +406,11 @@ def fastest_filled(offer: Offer, budget: float, machines: Ints) -> tuple[Ints, F
 def least_budget(offer: Offer) -> float:
     """The cost of the cheapest machines that carry anything at all."""
     with np.errstate(divide="ignore"):
-        carries = np.where(offer.load.by_rate > 0, (offer.load.thread - offer.load.fixed) / offer.load.by_rate, np.inf)
+        carries = np.where(
+            offer.load.by_rate > 0,
+            (offer.load.thread - offer.load.fixed) / offer.load.by_rate,
+            np.inf,
+        )
     tiny = LEAST * float(np.where(offer.load.fits, carries, 0.0).max(axis=1).min())
     return least_cost(offer, tiny * offer.load.spout_rate).cost
 
@@ -349,7 +419,11 @@ def largest(offer: Offer) -> float:
     """The largest rate for which machines can be rented, as far as it was found."""
     if np.isfinite(offer.available).all():
         everything = offer.fill(offer.available.astype(np.int64), offer.steps)
-        together = 0.0 if everything is None else offer.plan(offer.available.astype(np.int64), everything[1]).rate
+        together = (
+            0.0
+            if everything is None
+            else offer.plan(offer.available.astype(np.int64), everything[1]).rate
+        )
         together = largest_by_patterns(offer, together)
     else:
         together = 0.0

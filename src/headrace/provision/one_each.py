@@ -36,7 +36,10 @@ class Shop:
         machines = cheapest(self.market, 0.0)
         if machines is None:
             self.load.refuse_what_fits_nowhere()
-            raise too_few_machines(len(self.market.carries), int(self.market.available[self.market.carries.any(axis=0)].sum()))
+            raise too_few_machines(
+                len(self.market.carries),
+                int(self.market.available[self.market.carries.any(axis=0)].sum()),
+            )
         return self.market.cost(machines)
 
 
@@ -47,7 +50,8 @@ def shop_of(workload: Workload, by: str) -> Shop:
     load = load_of(workload, catalog=True)
     if load.copied:
         raise Unsupported(
-            f"{by} takes rates that do not depend on counts; a stream here is copied to every task", fix="use headrace"
+            f"{by} takes rates that do not depend on counts; a stream here is copied to every task",
+            fix="use headrace",
         )
     catalog = workload.catalog
     return Shop(workload, load, market_of(load), tuple(catalog), notes)
@@ -71,7 +75,10 @@ def by_power(shop: Shop) -> Ints:
     """The types from the worst to the best: all cores' clock where stated, else CPU; then memory, then price."""
     machines = list(shop.workload.catalog.values())
     clocked = all(m.ghz is not None for m in machines)
-    power = [(m.ghz or 0.0) * (m.cores or 1) * (m.sockets or 1) if clocked else _or_inf(m.cpu) for m in machines]
+    power = [
+        (m.ghz or 0.0) * (m.cores or 1) * (m.sockets or 1) if clocked else _or_inf(m.cpu)
+        for m in machines
+    ]
     memory = [_or_inf(m.memory_mb) for m in machines]
     return np.lexsort(np.array([shop.market.price, memory, power])).astype(np.int64)
 
@@ -101,7 +108,10 @@ def worst_everywhere(shop: Shop, budget: float) -> Ints:
 def downstream(load: Load) -> list[int]:
     """Components so that each stands after those it gets its tuples from; on a cycle, in the order of the file."""
     problem = load.problem
-    before = [{s.source for s in problem.streams if s.target == c and s.source != c} for c in range(len(problem.components))]
+    before = [
+        {s.source for s in problem.streams if s.target == c and s.source != c}
+        for c in range(len(problem.components))
+    ]
     order: list[int] = []
     while len(order) < len(before):
         left = [c for c in range(len(before)) if c not in order]
@@ -110,7 +120,13 @@ def downstream(load: Load) -> list[int]:
 
 
 def rented(
-    shop: Shop, machines: Ints, *, bound: float | None = None, bound_of: str = "", kind: str = "", steps: int = 0
+    shop: Shop,
+    machines: Ints,
+    *,
+    bound: float | None = None,
+    bound_of: str = "",
+    kind: str = "",
+    steps: int = 0,
 ) -> Provisioned:
     """The plan of machines[C, Y], every task on one of its own."""
     names = shop.load.problem.components
@@ -128,7 +144,10 @@ def rented(
     assignment = Assignment(np.array(node, dtype=np.int64), np.zeros(len(node), dtype=np.int64))
     single = (machines > 0).sum(axis=1) == 1
     components = (
-        {name: Rented(shop.kinds[int(row.argmax())], int(row.sum())) for name, row in zip(names, machines, strict=True)}
+        {
+            name: Rented(shop.kinds[int(row.argmax())], int(row.sum()))
+            for name, row in zip(names, machines, strict=True)
+        }
         if single.all()
         else {}
     )

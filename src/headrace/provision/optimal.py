@@ -1,9 +1,12 @@
 """The proven best with one machine per task: most throughput within a budget, or least cost for a rate.
 
-Source    ours; the problem is STM-BC of H. Cao et al., Throughput optimization for Storm-based processing of stream data on clouds, 2020.
+Source    ours; the problem is STM-BC of H. Cao et al., Throughput optimization for Storm-based
+          processing of stream data on clouds, 2020.
 Maturity  ours
-Guards    budget, availability and memory are kept; bandwidth is not looked at, so a plan may be slower than its bound.
-Differs   the paper has no exact algorithm beyond trying everything. One machine type per component as there; option `mixed` allows several.
+Guards    budget, availability and memory are kept; bandwidth is not looked at, so a plan may be
+          slower than its bound.
+Differs   the paper has no exact algorithm beyond trying everything. One machine type per component
+          as there; option `mixed` allows several.
 """
 
 from __future__ import annotations
@@ -17,7 +20,13 @@ from headrace.provision.wanted import checked, too_fast, too_little_money, too_l
 from headrace.solve.dop import cheapest, fastest
 
 
-def optimal(workload: Workload, *, budget: float | None = None, rate: float | None = None, mixed: bool = False) -> Provisioned:
+def optimal(
+    workload: Workload,
+    *,
+    budget: float | None = None,
+    rate: float | None = None,
+    mixed: bool = False,
+) -> Provisioned:
     """Rent the best machines, every task on one of its own."""
     checked(budget, rate)
     shop = shop_of(workload, "optimal")

@@ -1,12 +1,13 @@
 """Uniform: the same number of tasks for every module, on the best machines that many tasks can have.
 
-Source    H. Cao et al., Throughput optimization for Storm-based processing of stream data on clouds, 2020: STORM_DEFAULT, the same degree of
-          parallelism for all modules.
+Source    H. Cao et al., Throughput optimization for Storm-based processing of stream data on
+          clouds, 2020: STORM_DEFAULT, the same degree of parallelism for all modules.
 Maturity  inspired
 Guards    budget, availability and memory are kept; bandwidth is not looked at.
-Differs   the paper runs STORM_DEFAULT on machines that others chose. Here it rents its own: all of one type where there are enough, the best
-          the budget pays for; where there are not, the rest of the next worse types, in the order of the modules. Without option
-          `parallelism` it takes the number of tasks that gives the highest rate.
+Differs   the paper runs STORM_DEFAULT on machines that others chose. Here it rents its own: all of
+          one type where there are enough, the best the budget pays for; where there are not, the
+          rest of the next worse types, in the order of the modules. Without option `parallelism` it
+          takes the number of tasks that gives the highest rate.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from headrace.provision.wanted import checked, too_little_money
 
 
 def uniform(
-    workload: Workload, *, budget: float | None = None, rate: float | None = None, parallelism: int | None = None
+    workload: Workload,
+    *,
+    budget: float | None = None,
+    rate: float | None = None,
+    parallelism: int | None = None,
 ) -> Provisioned:
     """The same number of tasks everywhere; given, or the one that gives the highest rate within the budget."""
     checked(budget, rate, by="uniform", needs_budget=True)
@@ -40,12 +45,20 @@ def uniform(
             break
         number += 1
     if best is None:
-        cheap = [cost for level in range(len(shop.kinds)) if (cost := level_cost(shop, number, level)) is not None]
+        cheap = [
+            cost
+            for level in range(len(shop.kinds))
+            if (cost := level_cost(shop, number, level)) is not None
+        ]
         if not cheap:
             tasks = number * len(shop.market.carries)
             message = f"{tasks} tasks need {tasks} machines that fit; {int(shop.market.available.sum())} are available"
             raise Infeasible(
-                message, resource="machines", needed=tasks, available=float(shop.market.available.sum()), fix="lower parallelism"
+                message,
+                resource="machines",
+                needed=tasks,
+                available=float(shop.market.available.sum()),
+                fix="lower parallelism",
             )
         enough = max(least, min(cheap))
         raise too_little_money(budget, rounded_up(enough))

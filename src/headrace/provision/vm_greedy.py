@@ -1,11 +1,13 @@
 """VM-GREEDY: the best machines the money buys, module by module down the stream.
 
-Source    H. Cao et al., Throughput optimization for Storm-based processing of stream data on clouds, 2020, sections 5.1 and 6.3, where it is
-          the method compared against and described in two sentences.
+Source    H. Cao et al., Throughput optimization for Storm-based processing of stream data on
+          clouds, 2020, sections 5.1 and 6.3, where it is the method compared against and described
+          in two sentences.
 Maturity  inspired
 Guards    budget, availability and memory are kept; bandwidth is not looked at.
-Differs   the paper does not say how money is shared: here every module first gets one machine, the best that leaves enough for the
-          cheapest machines of the modules after it; then, in the same order, one more of its type, as often as the budget allows.
+Differs   the paper does not say how money is shared: here every module first gets one machine, the
+          best that leaves enough for the cheapest machines of the modules after it; then, in the
+          same order, one more of its type, as often as the budget allows.
 """
 
 from __future__ import annotations
@@ -13,11 +15,20 @@ from __future__ import annotations
 from headrace.model.arrays import Ints
 from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
-from headrace.provision.one_each import Shop, by_power, downstream, rented, shop_of, worst_everywhere
+from headrace.provision.one_each import (
+    Shop,
+    by_power,
+    downstream,
+    rented,
+    shop_of,
+    worst_everywhere,
+)
 from headrace.provision.wanted import checked
 
 
-def vm_greedy(workload: Workload, *, budget: float | None = None, rate: float | None = None) -> Provisioned:
+def vm_greedy(
+    workload: Workload, *, budget: float | None = None, rate: float | None = None
+) -> Provisioned:
     """Give every module the best machine affordable, then more of the same while money is left."""
     checked(budget, rate, by="vm-greedy", needs_budget=True)
     assert budget is not None
@@ -56,4 +67,6 @@ def one_more_each(shop: Shop, machines: Ints, order: list[int], budget: float) -
 def affordable(shop: Shop, machines: Ints, budget: float) -> bool:
     """Whether there are so many machines, within the budget."""
     market = shop.market
-    return bool((machines.sum(axis=0) <= market.available).all()) and market.cost(machines) <= budget * (1 + 1e-9)
+    return bool((machines.sum(axis=0) <= market.available).all()) and market.cost(
+        machines
+    ) <= budget * (1 + 1e-9)

@@ -8,15 +8,21 @@ from headrace.errors import Infeasible, InvalidInput
 from headrace.model.sized import rounded_down, rounded_up
 
 
-def checked(budget: float | None, rate: float | None, *, by: str = "", needs_budget: bool = False) -> None:
+def checked(
+    budget: float | None, rate: float | None, *, by: str = "", needs_budget: bool = False
+) -> None:
     """Raise unless the budget and the rate make sense."""
     for name, value in (("budget", budget), ("rate", rate)):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise InvalidInput(f"the {name} is {value:g}; it must be above 0")
     if budget is None and rate is None:
-        raise InvalidInput("give a budget, for the most throughput within it, or a rate, for the cheapest machines that carry it")
+        raise InvalidInput(
+            "give a budget, for the most throughput within it, or a rate, for the cheapest machines that carry it"
+        )
     if needs_budget and budget is None:
-        raise InvalidInput(f"{by} spends a budget and cannot plan for a rate: give a budget, or use optimal or headrace")
+        raise InvalidInput(
+            f"{by} spends a budget and cannot plan for a rate: give a budget, or use optimal or headrace"
+        )
 
 
 def too_little_money(budget: float, least: float) -> Infeasible:
@@ -62,5 +68,7 @@ def too_few_machines(tasks: int, machines: int) -> Infeasible:
         resource="machines",
         needed=tasks,
         available=machines,
-        fix=f"offer {tasks - machines} more machines in the catalog" if tasks > machines else "offer more of the types that fit",
+        fix=f"offer {tasks - machines} more machines in the catalog"
+        if tasks > machines
+        else "offer more of the types that fit",
     )

@@ -41,14 +41,23 @@ def load(app: str) -> ModuleType:
 def examples() -> Path:
     """The folder of the example applications, from the installed package or the source tree."""
     package = Path(__file__).parents[1]
-    return next((f for f in (package / "examples" / "apps", package.parents[1] / "examples" / "apps") if f.exists()), package)
+    return next(
+        (
+            f
+            for f in (package / "examples" / "apps", package.parents[1] / "examples" / "apps")
+            if f.exists()
+        ),
+        package,
+    )
 
 
 def topology_of(module: ModuleType, options: Mapping[str, Any]) -> Topology:
     """The topology that an application makes with these options."""
     make = getattr(module, "topology", None)
     if make is None:
-        raise InvalidInput(f"{module.__file__}: has no function `topology`; an application has one that gives a Topology")
+        raise InvalidInput(
+            f"{module.__file__}: has no function `topology`; an application has one that gives a Topology"
+        )
     known = inspect.signature(make).parameters
     for name in options:
         if name not in known:
@@ -57,7 +66,9 @@ def topology_of(module: ModuleType, options: Mapping[str, Any]) -> Topology:
             )
     made = make(**options)
     if not isinstance(made, Topology):
-        raise InvalidInput(f"{module.__file__}: `topology` gave {type(made).__name__}; a Topology is needed")
+        raise InvalidInput(
+            f"{module.__file__}: `topology` gave {type(made).__name__}; a Topology is needed"
+        )
     made.check()
     return made
 

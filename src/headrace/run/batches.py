@@ -1,7 +1,7 @@
 """One batch from the plan in force to the commit, whoever runs its stages.
 
-Take the plan in force, compile the stages, have them run (`Job`), compare hosts with the plan, deliver to the sinks, commit, record. A batch
-that was committed before is passed over.
+Take the plan in force, compile the stages, have them run (`Job`), compare hosts with the plan,
+deliver to the sinks, commit, record. A batch that was committed before is passed over.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from headrace.run.task import Report
 from headrace.run.topology import Topology, task_name
 
 OnError = Literal["stop", "quarantine"]
-Job = Callable[[Compiled, Topology], Sequence[Report]]  # runs the stages; gives a report of every task
+Job = Callable[
+    [Compiled, Topology], Sequence[Report]
+]  # runs the stages; gives a report of every task
 KeepInput = Callable[[Path], None]  # writes the batch's input into a folder
 
 
@@ -55,7 +57,9 @@ class Settings:
     """How to run."""
 
     checkpoint: Path  # a folder that the driver and all tasks can read and write
-    hosts: Mapping[str, str] | None = None  # node -> host; None: places are not looked at, as in local mode
+    hosts: Mapping[str, str] | None = (
+        None  # node -> host; None: places are not looked at, as in local mode
+    )
     batches: int | None = None  # stop after so many; None: when the sources end, or never
     once: bool = False  # take what the sources hold now, batch by batch, and end
     interval_s: float = 0.0  # least time from the start of one batch to the start of the next
@@ -80,21 +84,34 @@ class Batches:
         """Run a batch; None if it was committed before."""
         last, start = self.store.last(), time.time()
         if last.batch > batch:
-            raise InvalidInput(f"{self.settings.checkpoint}: its commits are ahead of the stream; the folder was changed by hand")
+            raise InvalidInput(
+                f"{self.settings.checkpoint}: its commits are ahead of the stream; the folder was changed by hand"
+            )
         if last.batch == batch:
             return None
         placement = self.plan.current()
         topology = self.topology if placement is None else self.topology.with_tasks(placement.tasks)
         self.store.batch_folder(batch)
         attempt, folder = uuid.uuid4().hex[:8], self.settings.checkpoint
-        ready = compiled(topology, self.order, placement, last, batch=batch, attempt=attempt, folder=folder)
+        ready = compiled(
+            topology, self.order, placement, last, batch=batch, attempt=attempt, folder=folder
+        )
         reports = job(ready, topology)
         failed = next((r for r in reports if r.failure is not None), None)
         if failed is not None:
             self._put_aside(failed, batch, keep_input)
             for i, output in enumerate(topology.outputs):
-                output.sink.deliver(batch, ready.parts[i], ())  # nothing of it, and what tasks have written goes away
-            self.store.commit(replace(last, batch=batch, quarantined=True, facts={"task": failed.task, "error": failed.failure}))
+                output.sink.deliver(
+                    batch, ready.parts[i], ()
+                )  # nothing of it, and what tasks have written goes away
+            self.store.commit(
+                replace(
+                    last,
+                    batch=batch,
+                    quarantined=True,
+                    facts={"task": failed.task, "error": failed.failure},
+                )
+            )
         else:
             for i, output in enumerate(topology.outputs):
                 files = [Path(file) for r in reports for number, file in r.parts if number == i]
@@ -106,11 +123,20 @@ class Batches:
                     raise InvalidInput(
                         f"{folder}: {entry.file} was written by a task and is not there; all nodes must share the folder"
                     )
-            facts = {"plan": placement.name if placement else None, "tasks": {n: c.tasks for n, c in topology.components.items()}}
+            facts = {
+                "plan": placement.name if placement else None,
+                "tasks": {n: c.tasks for n, c in topology.components.items()},
+            }
             self.store.commit(Commit(batch, tuple(state), carried, last.run, facts=facts))
         done = self._told(reports, placement, batch, time.time() - start, failed)
         if self.settings.telemetry is not None and failed is None:
-            record(self.settings.telemetry, topology, batch, [(r, node_of(r, self.settings.hosts)) for r in reports], placement)
+            record(
+                self.settings.telemetry,
+                topology,
+                batch,
+                [(r, node_of(r, self.settings.hosts)) for r in reports],
+                placement,
+            )
         self.settings.listen(done)
         return done
 
@@ -124,16 +150,32 @@ class Batches:
         folder = self.settings.checkpoint / "quarantine" / f"batch={batch}"
         folder.mkdir(parents=True, exist_ok=True)
         keep_input(folder / "input")
-        told = {"batch": batch, "component": failed.component, "task": failed.task, "error": failed.failure}
+        told = {
+            "batch": batch,
+            "component": failed.component,
+            "task": failed.task,
+            "error": failed.failure,
+        }
         write_whole(folder / "error.json", json.dumps(told).encode())
 
     def _told(
-        self, reports: Sequence[Report], placement: Placement | None, batch: int, seconds: float, failed: Report | None
+        self,
+        reports: Sequence[Report],
+        placement: Placement | None,
+        batch: int,
+        seconds: float,
+        failed: Report | None,
     ) -> BatchDone:
         hosts = self.settings.hosts
         node = {(r.component, r.number): node_of(r, hosts) for r in reports}
-        away = {} if hosts is None or placement is None else {t: n for t, n in node.items() if n != placement.node(t)}
-        edges = [(node_of(r, hosts), node[c, n], size) for r in reports for c, n, _, size in r.edges]
+        away = (
+            {}
+            if hosts is None or placement is None
+            else {t: n for t, n in node.items() if n != placement.node(t)}
+        )
+        edges = [
+            (node_of(r, hosts), node[c, n], size) for r in reports for c, n, _, size in r.edges
+        ]
         return BatchDone(
             batch=batch,
             seconds=seconds,

@@ -1,8 +1,9 @@
 """Calling a component's function: over Arrow tables, pandas frames or single tuples, with or without keyed state.
 
-A function takes the table (frame, tuple) first, and by name whatever it wants of `state`, `source` (the component that sent it), `batch`
-and `task`. It gives a table, or a mapping from stream to table, or nothing; with state, a pair of that and the new state. Tuple by
-tuple it gives tuples, or (stream, tuple) pairs, and changes its state in place.
+A function takes the table (frame, tuple) first, and by name whatever it wants of `state`, `source`
+(the component that sent it), `batch` and `task`. It gives a table, or a mapping from stream to
+table, or nothing; with state, a pair of that and the new state. Tuple by tuple it gives tuples, or
+(stream, tuple) pairs, and changes its state in place.
 """
 
 # pyright: reportUnknownParameterType=false
@@ -34,7 +35,9 @@ class Calling:
     task: int  # from 1
 
 
-def call(work: Work, table: pa.Table, state: pa.Table | None, given: Calling) -> tuple[Tables, pa.Table | None]:
+def call(
+    work: Work, table: pa.Table, state: pa.Table | None, given: Calling
+) -> tuple[Tables, pa.Table | None]:
     """The streams that a function emits, and its new state."""
     if work.function is None:
         return {DEFAULT: table}, state
@@ -61,12 +64,16 @@ def wanted(function: Function, given: Calling) -> dict[str, Any]:
     return {name: value for name, value in asdict(given).items() if name in names}
 
 
-def _with_state(function: Function, table: Any, state: Any, extras: Mapping[str, Any]) -> tuple[Any, Any]:
+def _with_state(
+    function: Function, table: Any, state: Any, extras: Mapping[str, Any]
+) -> tuple[Any, Any]:
     if state is None:
         return function(table, **extras), None
     result = function(table, state=state, **extras)
     if not isinstance(result, tuple) or len(cast("tuple[Any, ...]", result)) != 2:
-        raise InvalidInput(f"a bolt with keyed state gives a pair (output, new state); this one gave {type(result).__name__}")
+        raise InvalidInput(
+            f"a bolt with keyed state gives a pair (output, new state); this one gave {type(result).__name__}"
+        )
     return cast("tuple[Any, Any]", result)
 
 
@@ -81,9 +88,13 @@ def _to_arrow(rows: Any, schema: pa.Schema | None) -> pa.Table:
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     if isinstance(rows, pd.DataFrame):
-        rows = pa.Table.from_pandas(rows, schema=schema, preserve_index=False).replace_schema_metadata()
+        rows = pa.Table.from_pandas(
+            rows, schema=schema, preserve_index=False
+        ).replace_schema_metadata()
     if not isinstance(rows, pa.Table):
-        raise InvalidInput(f"a bolt gives an Arrow table or a pandas frame; this one gave {type(rows).__name__}")
+        raise InvalidInput(
+            f"a bolt gives an Arrow table or a pandas frame; this one gave {type(rows).__name__}"
+        )
     return rows if schema is None else rows.select(schema.names).cast(schema)
 
 
@@ -99,7 +110,9 @@ def _one_by_one(
         for out in cast("Iterable[Any]", function(row, **extras) or ()):
             stream, values = out if isinstance(out, tuple) else (DEFAULT, out)
             emitted.setdefault(stream, []).append(values)
-    streams = {stream: pa.Table.from_pylist(rows, schema=work.schema) for stream, rows in emitted.items()}
+    streams = {
+        stream: pa.Table.from_pylist(rows, schema=work.schema) for stream, rows in emitted.items()
+    }
     if held is None or keyed is None:
         return streams, None
     return streams, pa.Table.from_pylist(list(held.values()), schema=keyed.schema)

@@ -26,7 +26,11 @@ def executor_cores(spark: SparkSession) -> dict[str, int]:
 
 
 def wait_for_hosts(
-    spark: SparkSession, hosts: Iterable[str], *, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic
+    spark: SparkSession,
+    hosts: Iterable[str],
+    *,
+    seconds: float = 60.0,
+    clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, int]:
     """Wait until every host has an executor; gives cores per host."""
     wanted, deadline = set(hosts), clock() + seconds

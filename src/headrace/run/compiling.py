@@ -23,19 +23,33 @@ class Compiled:
 
 
 def compiled(
-    topology: Topology, order: Stages, placement: Placement | None, last: Commit, *, batch: int, attempt: str, folder: Path
+    topology: Topology,
+    order: Stages,
+    placement: Placement | None,
+    last: Commit,
+    *,
+    batch: int,
+    attempt: str,
+    folder: Path,
 ) -> Compiled:
     """Compile a batch; the topology has the task counts of the plan."""
     targets = _targets(topology, order)
     sources = {
-        name: tuple((s, how) for s, t, how in subscriptions(topology.components) if t == name) for name in topology.components
+        name: tuple((s, how) for s, t, how in subscriptions(topology.components) if t == name)
+        for name in topology.components
     }
     scratch = folder / "batches" / str(batch)
-    parts = {i: output.sink.parts(batch, attempt, scratch) for i, output in enumerate(topology.outputs)}
+    parts = {
+        i: output.sink.parts(batch, attempt, scratch) for i, output in enumerate(topology.outputs)
+    }
     sinks: dict[str, list[Part]] = {}
     for i, output in enumerate(topology.outputs):
-        sinks.setdefault(output.component, []).append(Part(i, output.stream, str(parts[i]), output.sink.writer()))
-    seats = [_seats(topology, order, at, targets, placement, last) for at in range(len(order.levels))]
+        sinks.setdefault(output.component, []).append(
+            Part(i, output.stream, str(parts[i]), output.sink.writer())
+        )
+    seats = [
+        _seats(topology, order, at, targets, placement, last) for at in range(len(order.levels))
+    ]
     here: list[Stage] = []
     for at, row in enumerate(seats):
         following = seats[at + 1] if at + 1 < len(seats) else ()
@@ -45,14 +59,23 @@ def compiled(
                 batch=batch,
                 folder=str(folder),
                 seats=row,
-                work={name: replace(topology.work[name], source=None) for name in names},  # a source belongs to the driver
+                work={
+                    name: replace(topology.work[name], source=None) for name in names
+                },  # a source belongs to the driver
                 sources={name: sources[name] for name in names},
                 targets={name: targets[name] for name in names},
                 parts={name: tuple(sinks[name]) for name in names if name in sinks},
-                next_seat={(seat.component, seat.number): i for i, seat in enumerate(following) if seat.role != "replay"},
+                next_seat={
+                    (seat.component, seat.number): i
+                    for i, seat in enumerate(following)
+                    if seat.role != "replay"
+                },
             )
         )
-    nodes = tuple(tuple(None if placement is None else placement.node((s.component, s.number)) for s in row) for row in seats)
+    nodes = tuple(
+        tuple(None if placement is None else placement.node((s.component, s.number)) for s in row)
+        for row in seats
+    )
     return Compiled(tuple(here), nodes, parts)
 
 
@@ -68,7 +91,12 @@ def _targets(topology: Topology, order: Stages) -> dict[str, tuple[Target, ...]]
 
 
 def _seats(
-    topology: Topology, order: Stages, at: int, targets: Mapping[str, Sequence[Target]], placement: Placement | None, last: Commit
+    topology: Topology,
+    order: Stages,
+    at: int,
+    targets: Mapping[str, Sequence[Target]],
+    placement: Placement | None,
+    last: Commit,
 ) -> tuple[Seat, ...]:
     replaying = order.replaying if at == 0 else ()
     kinds: tuple[tuple[Role, Sequence[str]], ...] = (
@@ -84,12 +112,21 @@ def _seats(
             seat = Seat(role, name, number)
             if role != "wait" and placement is not None:
                 local = [t.component for t in targets[name] if t.how.grouping == "local-or-shuffle"]
-                seat = replace(seat, beside={target: placement.beside((name, number), target) for target in local})
+                seat = replace(
+                    seat,
+                    beside={target: placement.beside((name, number), target) for target in local},
+                )
             if role == "work" and topology.work[name].state is not None:
                 groups = groups_of_task(component, number)
-                seat = replace(seat, groups=groups, state=files_of_task(last.state, name, component, number))
+                seat = replace(
+                    seat, groups=groups, state=files_of_task(last.state, name, component, number)
+                )
             if role == "replay":  # with fewer tasks than before, a task sends for several
-                mine = (c for c in last.carried if c.component == name and c.number % component.tasks == number)
+                mine = (
+                    c
+                    for c in last.carried
+                    if c.component == name and c.number % component.tasks == number
+                )
                 seat = replace(seat, carried=tuple(mine))
             row.append(seat)
     return tuple(row)

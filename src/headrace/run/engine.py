@@ -1,7 +1,8 @@
 """A topology as one Structured Streaming query: every micro-batch runs the topology's stages where the plan says.
 
-All spouts are one tagged stream, so that one batch id covers them. The stages of a batch are one Spark job; blocks go through Spark's own
-shuffle. Spark commits after us; a batch that Spark runs again although it is committed here is passed over.
+All spouts are one tagged stream, so that one batch id covers them. The stages of a batch are one
+Spark job; blocks go through Spark's own shuffle. Spark commits after us; a batch that Spark runs
+again although it is committed here is passed over.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 CRASHED = "Python worker exited unexpectedly"  # in Spark's words
 
 
-def run(spark: SparkSession, topology: Topology, plan: PlanInForce | None, settings: Settings) -> int:
+def run(
+    spark: SparkSession, topology: Topology, plan: PlanInForce | None, settings: Settings
+) -> int:
     """Run a topology until its sources end or the batches are done; gives the number of batches."""
     return Running(spark, topology, plan or PlanInForce(topology), settings).wait()
 
@@ -56,7 +59,9 @@ class Latest(AccumulatorParam[Any]):
 class Running:
     """A topology that runs; `plan.set(..)` puts another plan in force while it does."""
 
-    def __init__(self, spark: SparkSession, topology: Topology, plan: PlanInForce, settings: Settings) -> None:
+    def __init__(
+        self, spark: SparkSession, topology: Topology, plan: PlanInForce, settings: Settings
+    ) -> None:
         self.batches = Batches(topology, plan, settings)
         self.settings, self.done = settings, 0
         self._context = spark.sparkContext
@@ -105,7 +110,9 @@ class Running:
         except Exception as error:
             self._failure = self._failure or error  # Spark hands on its text only
             if isinstance(error, HeadraceError) and "HEADRACE_SPARK_LOG" not in os.environ:
-                self._context.setLogLevel("OFF")  # the refusal says it all; Spark would add two stack traces
+                self._context.setLogLevel(
+                    "OFF"
+                )  # the refusal says it all; Spark would add two stack traces
             raise
         self.done += done is not None
         if self.settings.batches is not None and self.done >= self.settings.batches:
@@ -121,7 +128,9 @@ class Running:
         there = executor_cores(spouts.sparkSession) if hosts is not None else {}
         packets = taken_in(spouts, ready.stages[0], topology)
         for stage, nodes in zip(ready.stages, ready.nodes, strict=True):
-            wished = [None if hosts is None or node is None else hosts.get(node, node) for node in nodes]
+            wished = [
+                None if hosts is None or node is None else hosts.get(node, node) for node in nodes
+            ]
             where = [host if host in there else None for host in wished]
             packets = sent(packets, where).mapPartitionsWithIndex(seated(stage, report))
         try:
@@ -133,7 +142,10 @@ class Running:
         forget_shuffles(packets)
         came = cast(Reports, self._reports.value)
         return [
-            came[stage.batch, s.role, s.component, s.number] for stage in ready.stages for s in stage.seats if s.role != "wait"
+            came[stage.batch, s.role, s.component, s.number]
+            for stage in ready.stages
+            for s in stage.seats
+            if s.role != "wait"
         ]
 
 
@@ -142,14 +154,21 @@ def crashed(ready: Compiled, came: Reports, words: str) -> Report | None:
     if CRASHED not in words:
         return None
     for stage, nodes in zip(ready.stages, ready.nodes, strict=True):
-        done = [s.role == "wait" or (stage.batch, s.role, s.component, s.number) in came for s in stage.seats]
+        done = [
+            s.role == "wait" or (stage.batch, s.role, s.component, s.number) in came
+            for s in stage.seats
+        ]
         if not all(done):  # stages run one after another, so it was here
             named = re.search(r"Task (\d+) in stage \S+ failed", words)
             told = int(named[1]) if named is not None else len(done)
-            index = told if told < len(done) and not done[told] else done.index(False)  # Spark may number parts of a source
+            index = (
+                told if told < len(done) and not done[told] else done.index(False)
+            )  # Spark may number parts of a source
             seat, where = stage.seats[index], nodes[index] or "unknown"
             failure = "the process that ran it ended without a word; perhaps memory ran out, or a library crashed"
-            return Report(seat.role, seat.component, seat.number, (where,), time.time(), failure=failure)
+            return Report(
+                seat.role, seat.component, seat.number, (where,), time.time(), failure=failure
+            )
     return None
 
 
@@ -160,17 +179,22 @@ def tagged(spark: SparkSession, topology: Topology) -> DataFrame:
         if work.source is not None:
             rows = work.source(spark)
             if not rows.isStreaming:
-                raise InvalidInput(f"spout `{name}`: its source gives a table; a stream is needed, as spark.readStream gives")
+                raise InvalidInput(
+                    f"spout `{name}`: its source gives a table; a stream is needed, as spark.readStream gives"
+                )
             streams.append(rows.select(F.lit(name).alias("spout"), F.struct("*").alias(name)))
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), streams)
 
 
 def taken_in(spouts: DataFrame, first: Stage, topology: Topology) -> RDD[Any]:
     """The batch as blocks for the spouts' tasks."""
-    # One Arrow message per few thousand rows, straight from the JVM: rows never become Python objects.
+    # One Arrow message per few thousand rows, straight from the JVM: rows never become Python
+    # objects.
     frame = cast(Any, spouts)
     schema = to_arrow_schema(spouts.schema, timezone="UTC")
-    messages: RDD[Any] = RDD(frame._jdf.toArrowBatchRdd().toJavaRDD(), spouts.sparkSession.sparkContext, NoOpSerializer())
+    messages: RDD[Any] = RDD(
+        frame._jdf.toArrowBatchRdd().toJavaRDD(), spouts.sparkSession.sparkContext, NoOpSerializer()
+    )
     counts = {name: c.tasks for name, c in topology.components.items() if c.spout}
     partitions = {name: (first.first_seat(name), tasks) for name, tasks in counts.items()}
 
@@ -181,7 +205,9 @@ def taken_in(spouts: DataFrame, first: Stage, topology: Topology) -> RDD[Any]:
     return messages.mapPartitionsWithIndex(hand_out)
 
 
-def seated(stage: Stage, report: Callable[[Reports], None]) -> Callable[[int, Iterable[bytes]], Iterator[Any]]:
+def seated(
+    stage: Stage, report: Callable[[Reports], None]
+) -> Callable[[int, Iterable[bytes]], Iterator[Any]]:
     """What Spark runs on each partition of a stage."""
 
     def seat(index: int, arrived: Iterable[bytes]) -> Iterator[Any]:

@@ -1,6 +1,7 @@
 """A plan in the words of those who start executors: spark-submit settings, and Kubernetes pods.
 
-For jobs that are not ours: executors of the plan's number and shape on the plan's nodes. Which task runs in which executor is then up to Spark.
+For jobs that are not ours: executors of the plan's number and shape on the plan's nodes. Which task
+runs in which executor is then up to Spark.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def executors(inputs: Inputs) -> list[Executor]:
     """One executor per node in use: a core per 100 points of CPU asked for, and the memory of its tasks."""
     problem = build(inputs)
     if problem.current is None:
-        raise InvalidInput("no plan to export: give a file with `plan`, as headrace place .. --out writes it")
+        raise InvalidInput(
+            "no plan to export: give a file with `plan`, as headrace place .. --out writes it"
+        )
     found: list[Executor] = []
     for n, node in enumerate(problem.nodes):
         here = (problem.current.node == n) & (problem.current.node != UNPLACED)
@@ -46,7 +49,9 @@ def executors(inputs: Inputs) -> list[Executor]:
         points = points + problem.cpu_rate[components, kind] * problem.share[here]
         memory_mb = float(problem.demand[components, MEMORY].sum())
         tasks = int(here.sum())
-        cores = -(-float(points.sum()) // 100) if points.sum() > 0 else tasks  # nothing known: a core for each task
+        cores = (
+            -(-float(points.sum()) // 100) if points.sum() > 0 else tasks
+        )  # nothing known: a core for each task
         found.append(Executor(node, max(1, int(cores)), max(1024, int(-(-memory_mb // 1))), tasks))
     return found
 
@@ -82,7 +87,10 @@ def spark(inputs: Inputs) -> dict[str, Any]:
     submit = " ".join(["spark-submit", *(f"--conf {key}={value}" for key, value in conf.items())])
     return {
         "format": FORMAT,
-        "executors": [{"node": e.node, "cores": e.cores, "memory_mb": e.memory_mb, "tasks": e.tasks} for e in found],
+        "executors": [
+            {"node": e.node, "cores": e.cores, "memory_mb": e.memory_mb, "tasks": e.tasks}
+            for e in found
+        ],
         "conf": {key: str(value) for key, value in conf.items()},
         "spark_submit": submit,
         "notes": notes,
@@ -97,12 +105,17 @@ def kubernetes(inputs: Inputs, *, label: str = "kubernetes.io/hostname") -> list
     ]
 
 
-def _pod(number: int, cores: int, memory_mb: int, alike: list[Executor], label: str) -> dict[str, Any]:
+def _pod(
+    number: int, cores: int, memory_mb: int, alike: list[Executor], label: str
+) -> dict[str, Any]:
     whole_mb = memory_mb + max(OVERHEAD_MB, int(memory_mb * JVM_OVERHEAD))
     size: Mapping[str, str] = {"cpu": str(cores), "memory": f"{whole_mb}Mi"}
     nodes = [e.node for e in alike]
     term = {"matchExpressions": [{"key": label, "operator": "In", "values": nodes}]}
-    apart = {"labelSelector": {"matchLabels": {"headrace-shape": str(number)}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {
+        "labelSelector": {"matchLabels": {"headrace-shape": str(number)}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -114,9 +127,13 @@ def _pod(number: int, cores: int, memory_mb: int, alike: list[Executor], label: 
             },
         },
         "spec": {
-            "containers": [{"name": "executor", "resources": {"requests": dict(size), "limits": dict(size)}}],
+            "containers": [
+                {"name": "executor", "resources": {"requests": dict(size), "limits": dict(size)}}
+            ],
             "affinity": {
-                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}},
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}
+                },
                 "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
             },
         },

@@ -1,8 +1,9 @@
 """A fleet on one machine: a standalone Spark cluster from the pip package, one worker per loopback address.
 
-Workers have the names, cores and memory of a cluster file's nodes; with limits (`limits.py`) also their bandwidth and CPU. Every daemon asks
-the kernel to be ended with its parent, so none outlives the process that started it. `python -m headrace.run.fleet` is the process behind
-`headrace fleet up`.
+Workers have the names, cores and memory of a cluster file's nodes; with limits (`limits.py`) also
+their bandwidth and CPU. Every daemon asks the kernel to be ended with its parent, so none outlives
+the process that started it. `python -m headrace.run.fleet` is the process behind `headrace fleet
+up`.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ STARTS_WITHIN_S = 180
 LEAST_MEMORY_MB = 512  # Spark's executors do not start with less
 DEFAULT_MEMORY_MB = 1024
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # less compiling at the start; a fleet is not there for peak speed
-# Enters a node's network namespace and control group, asks the kernel (Linux) to kill the process when its parent ends, however that happens,
-# and then becomes the command that follows. All in one process: one in between would end with the parent and leave the command alive.
+# Enters a node's network namespace and control group, asks the kernel (Linux) to kill the process
+# when its parent ends, however that happens, and then becomes the command that follows. All in one
+# process: one in between would end with the parent and leave the command alive.
 SHIM = """
 import ctypes, os, signal, sys
 namespace, group, *command = sys.argv[1:]
@@ -64,7 +66,9 @@ class Machine:
     host: str
     cores: int
     memory_mb: int
-    bandwidth_mbps: float | None = None  # of the node, in and out separately; held to where the fleet has that limit
+    bandwidth_mbps: float | None = (
+        None  # of the node, in and out separately; held to where the fleet has that limit
+    )
     cpu: float | None = None  # of the node, 100 = one core; held to where the fleet has that limit
 
 
@@ -100,19 +104,28 @@ class Fleet:
 
     def stands_for(self, machines: Sequence[Machine]) -> bool:
         """Whether these are its machines, at whatever addresses."""
-        return [replace(machine, host="") for machine in self.machines] == [replace(machine, host="") for machine in machines]
+        return [replace(machine, host="") for machine in self.machines] == [
+            replace(machine, host="") for machine in machines
+        ]
 
 
 def machines_of(files: Sequence[str | os.PathLike[str]]) -> tuple[Machine, ...]:
     """The nodes of a cluster file as workers on 127.0.0.2, 127.0.0.3, .."""
     nodes = nodes_of(read([Path(file) for file in files]))
     if len(nodes) > 250:
-        raise Unsupported(f"the cluster has {len(nodes)} nodes; a fleet on one machine has 250 at most", resource="nodes")
-    return tuple(_machine(name, node, f"127.0.0.{i + 2}") for i, (name, node) in enumerate(nodes.items()))
+        raise Unsupported(
+            f"the cluster has {len(nodes)} nodes; a fleet on one machine has 250 at most",
+            resource="nodes",
+        )
+    return tuple(
+        _machine(name, node, f"127.0.0.{i + 2}") for i, (name, node) in enumerate(nodes.items())
+    )
 
 
 def _machine(name: str, node: Node, host: str) -> Machine:
-    cores = int(node.cpu // 100) if node.cpu is not None else (node.cores or 1) * (node.sockets or 1)
+    cores = (
+        int(node.cpu // 100) if node.cpu is not None else (node.cores or 1) * (node.sockets or 1)
+    )
     memory_mb = DEFAULT_MEMORY_MB if node.memory_mb is None else int(node.memory_mb)
     if memory_mb < LEAST_MEMORY_MB:
         raise Infeasible(
@@ -121,16 +134,23 @@ def _machine(name: str, node: Node, host: str) -> Machine:
             needed=LEAST_MEMORY_MB,
             available=memory_mb,
         )
-    return Machine(name, host, max(1, cores), memory_mb, node.bandwidth_mbps, node.cpu or 100.0 * cores)
+    return Machine(
+        name, host, max(1, cores), memory_mb, node.bandwidth_mbps, node.cpu or 100.0 * cores
+    )
 
 
 @contextmanager
 def local_fleet(
-    machines: Sequence[Machine], folder: Path, *, port: int | None = None, limits: Collection[Limit] = ()
+    machines: Sequence[Machine],
+    folder: Path,
+    *,
+    port: int | None = None,
+    limits: Collection[Limit] = (),
 ) -> Generator[Fleet]:
     """A fleet that is up inside the `with` and gone after it; logs lie in the folder.
 
-    With limits on bandwidth the workers stand at addresses of their own, and the fleet's machines tell them.
+    With limits on bandwidth the workers stand at addresses of their own, and the fleet's machines
+    tell them.
     """
     bounds = [Bounds(machine.bandwidth_mbps, machine.cpu) for machine in machines]
     check_bounds([machine.name for machine in machines], bounds, limits)
@@ -138,7 +158,9 @@ def local_fleet(
     with ExitStack() as ending:
         ground = ending.enter_context(limited(bounds, limits))
         places = list(zip(machines, ground.rooms, strict=True))
-        machines = tuple(m if room.host is None else replace(m, host=room.host) for m, room in places)
+        machines = tuple(
+            m if room.host is None else replace(m, host=room.host) for m, room in places
+        )
         for machine, room in places:
             if room.host is None:
                 _check_address(machine.host)
@@ -153,7 +175,9 @@ def local_fleet(
         }
         spark_class = str(Path(daemon["SPARK_HOME"]) / "bin" / "spark-class")
 
-        def start(name: str, room: Room, command: Sequence[str], **variables: str) -> subprocess.Popen[bytes]:
+        def start(
+            name: str, room: Room, command: Sequence[str], **variables: str
+        ) -> subprocess.Popen[bytes]:
             log = ending.enter_context((folder / "logs" / f"{name}.log").open("wb"))
             process = subprocess.Popen(
                 [*through(room), spark_class, *command],
@@ -172,7 +196,16 @@ def local_fleet(
         fleet = Fleet(master, page, machines, os.getpid(), tuple(limits), ground.host)
         _wait(lambda: asked(fleet) is not None, daemons, folder, "the master did not answer")
         for m, room in zip(machines, ground.rooms, strict=True):
-            shape = ["--host", m.host, "--cores", str(m.cores), "--memory", f"{m.memory_mb}m", "--webui-port", "0"]
+            shape = [
+                "--host",
+                m.host,
+                "--cores",
+                str(m.cores),
+                "--memory",
+                f"{m.memory_mb}m",
+                "--webui-port",
+                "0",
+            ]
             work = ["--work-dir", str((folder / "work" / m.name).resolve())]
             daemons[m.name] = start(
                 m.name,
@@ -181,7 +214,12 @@ def local_fleet(
                 SPARK_LOCAL_IP=m.host,
                 HEADRACE_NODE=m.name,
             )
-        _wait(lambda: len(alive(fleet)) == len(machines), daemons, folder, f"not all {len(machines)} workers came up")
+        _wait(
+            lambda: len(alive(fleet)) == len(machines),
+            daemons,
+            folder,
+            f"not all {len(machines)} workers came up",
+        )
         yield fleet
 
 
@@ -206,10 +244,18 @@ def alive(fleet: Fleet) -> list[str]:
     return [machine.name for machine in fleet.machines if machine.host in hosts]
 
 
-def up(files: Sequence[str], folder: Path = FOLDER, *, port: int | None = None, limits: Collection[Limit] = ()) -> Fleet:
+def up(
+    files: Sequence[str],
+    folder: Path = FOLDER,
+    *,
+    port: int | None = None,
+    limits: Collection[Limit] = (),
+) -> Fleet:
     """Start a fleet that stays up until `down`."""
     if (running := found(folder)) is not None:
-        raise InvalidInput(f"a fleet is up already ({running.master}, in {folder}); end it with headrace fleet down")
+        raise InvalidInput(
+            f"a fleet is up already ({running.master}, in {folder}); end it with headrace fleet down"
+        )
     machines_of(files)  # a wrong file is refused here, in words
     check(limits)
     sweep()
@@ -219,7 +265,9 @@ def up(files: Sequence[str], folder: Path = FOLDER, *, port: int | None = None, 
     options = ["-" if port is None else str(port), ",".join(limits) or "-"]
     command = [sys.executable, "-m", "headrace.run.fleet", str(folder), *options, *files]
     with (folder / "supervisor.log").open("wb") as log:
-        supervisor = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        supervisor = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
     while supervisor.poll() is None:
         if (fleet := found(folder)) is not None:
             return fleet
@@ -259,7 +307,9 @@ def _stop(supervisor: int) -> None:
     os.kill(supervisor, signal.SIGKILL)  # its daemons end with it
 
 
-def supervise(files: Sequence[str], folder: Path, port: int | None, limits: Collection[Limit]) -> None:
+def supervise(
+    files: Sequence[str], folder: Path, port: int | None, limits: Collection[Limit]
+) -> None:
     """Keep a fleet up until a signal comes or a daemon ends."""
     ended = threading.Event()
 
@@ -330,7 +380,12 @@ def _check_address(host: str) -> None:
             ) from None
 
 
-def _wait(done: Callable[[], bool], daemons: Mapping[str, subprocess.Popen[bytes]], folder: Path, otherwise: str) -> None:
+def _wait(
+    done: Callable[[], bool],
+    daemons: Mapping[str, subprocess.Popen[bytes]],
+    folder: Path,
+    otherwise: str,
+) -> None:
     deadline = time.monotonic() + STARTS_WITHIN_S
     while not done():
         for name, process in daemons.items():
@@ -366,7 +421,10 @@ def main(arguments: Sequence[str]) -> int:
     folder, port, limits, *files = arguments
     try:
         supervise(
-            files, Path(folder), None if port == "-" else int(port), [limit for limit in LIMITS if limit in limits.split(",")]
+            files,
+            Path(folder),
+            None if port == "-" else int(port),
+            [limit for limit in LIMITS if limit in limits.split(",")],
         )
     except HeadraceError as refusal:
         write_whole(Path(folder) / "refusal.json", json.dumps(refusal.fields()).encode())

@@ -1,11 +1,13 @@
 """Limits that make the nodes of a local fleet really unequal: bandwidth by network namespaces and `tc`, CPU by cgroup quotas.
 
-Each node gets a network namespace with one address, joined to a bridge; both ends of its cable are shaped, so that what it sends and what
-it receives are limited separately. The addresses are of the range reserved for tests of network devices (198.18.0.0/15), and there is no
-way out of a namespace but the bridge. Everything made is called `headrace`, the number of the fleet and the number of the node.
+Each node gets a network namespace with one address, joined to a bridge; both ends of its cable are
+shaped, so that what it sends and what it receives are limited separately. The addresses are of the
+range reserved for tests of network devices (198.18.0.0/15), and there is no way out of a namespace
+but the bridge. Everything made is called `headrace`, the number of the fleet and the number of the
+node.
 
-A fleet's number is a locked file: the kernel lets go of the lock when the process ends, however that happens, and then anybody may
-remove what the fleet left behind (`sweep`).
+A fleet's number is a locked file: the kernel lets go of the lock when the process ends, however
+that happens, and then anybody may remove what the fleet left behind (`sweep`).
 """
 
 from __future__ import annotations
@@ -73,7 +75,11 @@ def check(limits: Iterable[Limit]) -> None:
     if not wanted:
         return
     if sys.platform != "linux":
-        raise Unsupported(f"limits of a fleet need Linux, and this is {sys.platform}", resource="limits", fix="leave them out")
+        raise Unsupported(
+            f"limits of a fleet need Linux, and this is {sys.platform}",
+            resource="limits",
+            fix="leave them out",
+        )
     if os.geteuid() != 0:
         raise Unsupported(
             f"limits of a fleet need root, and this is user {os.geteuid()}",
@@ -119,7 +125,9 @@ def limited(nodes: Sequence[Bounds], limits: Iterable[Limit]) -> Generator[Groun
 def check_bounds(names: Sequence[str], nodes: Sequence[Bounds], limits: Collection[Limit]) -> None:
     """Refuse a cluster that does not say what to limit."""
     if "bandwidth" in limits and all(node.bandwidth_mbps is None for node in nodes):
-        raise InvalidInput(f"no node has `bandwidth_mbps`, so no bandwidth can be limited; the nodes are {', '.join(names)}")
+        raise InvalidInput(
+            f"no node has `bandwidth_mbps`, so no bandwidth can be limited; the nodes are {', '.join(names)}"
+        )
 
 
 def _networked(fleet: int, nodes: Sequence[Bounds]) -> tuple[str, list[Room]]:
@@ -130,7 +138,11 @@ def _networked(fleet: int, nodes: Sequence[Bounds]) -> tuple[str, list[Room]]:
     _ip("link", "set", bridge, "up")
     rooms: list[Room] = []
     for number, node in enumerate(nodes, 2):
-        name, outside, address = f"headrace-{fleet}-{number}", f"headrace{fleet}-{number}", str(network[number])
+        name, outside, address = (
+            f"headrace-{fleet}-{number}",
+            f"headrace{fleet}-{number}",
+            str(network[number]),
+        )
         _ip("netns", "add", name)
         _ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", name)
         _ip("link", "set", outside, "master", bridge, "up")
@@ -171,7 +183,10 @@ def claimed() -> Generator[int]:
             if ours:
                 yield fleet
                 return
-    raise Unsupported(f"all addresses of {RESERVED} are in use; a fleet with limits needs 256 of them", resource="addresses")
+    raise Unsupported(
+        f"all addresses of {RESERVED} are in use; a fleet with limits needs 256 of them",
+        resource="addresses",
+    )
 
 
 @contextmanager
@@ -182,7 +197,8 @@ def _locked(fleet: int) -> Generator[bool]:
     with file.open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Who had it before may have removed the file after we opened it, and a third may hold a new one of that name.
+            # Who had it before may have removed the file after we opened it, and a third may hold a
+            # new one of that name.
             ours = file.exists() and os.path.samestat(os.fstat(lock.fileno()), file.stat())
         except OSError:
             ours = False
@@ -235,7 +251,9 @@ def _end_inside(namespaces: Sequence[Path], groups: Sequence[Path]) -> None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
-            raise Unsupported(f"processes {', '.join(map(str, sorted(inside)))} of an ended fleet do not end")
+            raise Unsupported(
+                f"processes {', '.join(map(str, sorted(inside)))} of an ended fleet do not end"
+            )
         time.sleep(0.05)
 
 
@@ -262,8 +280,17 @@ def _ip(*words: str) -> str:
 
 
 def _run(tool: str, *words: str) -> str:
-    done = subprocess.run([shutil.which(tool, path=TOOLS) or tool, *words], check=False, capture_output=True, text=True)
+    done = subprocess.run(
+        [shutil.which(tool, path=TOOLS) or tool, *words],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["it said nothing"])[0]
-        raise Unsupported(f"`{tool} {' '.join(words)}` did not work: {said}", resource=tool, fix="leave the limits out")
+        raise Unsupported(
+            f"`{tool} {' '.join(words)}` did not work: {said}",
+            resource=tool,
+            fix="leave the limits out",
+        )
     return done.stdout

@@ -1,9 +1,10 @@
 """Spark tasks on chosen hosts, with nothing but what the pip package has.
 
-A shuffled RDD has no say in where its partitions are read. Zipped with one that has (Spark's `ParallelCollectionRDD` takes preferred
-locations), it follows: the scheduler takes the location of any parent that has one. Zipping wants the same number of elements on both
-sides, so every task sends exactly one chunk to every partition of the next stage. Preferred locations are hints: the settings make Spark
-wait for the host, and every batch is checked afterwards.
+A shuffled RDD has no say in where its partitions are read. Zipped with one that has (Spark's
+`ParallelCollectionRDD` takes preferred locations), it follows: the scheduler takes the location of
+any parent that has one. Zipping wants the same number of elements on both sides, so every task
+sends exactly one chunk to every partition of the next stage. Preferred locations are hints: the
+settings make Spark wait for the host, and every batch is checked afterwards.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def sent(records: RDD[tuple[int, Any]], hosts: Sequence[str | None]) -> RDD[byte
     if any(host is not None for host in hosts):
         shuffled = _located(context, hosts, records.getNumPartitions()).zip(shuffled)
     chunks_and_fillers: RDD[bytes] = RDD(shuffled, records.context, NoOpSerializer())
-    return chunks_and_fillers.filter(lambda chunk: len(chunk) > 0)  # the zipped ones come in turn with empty elements
+    return chunks_and_fillers.filter(
+        lambda chunk: len(chunk) > 0
+    )  # the zipped ones come in turn with empty elements
 
 
 def _located(context: Any, hosts: Sequence[str | None], elements: int) -> Any:
@@ -56,10 +59,16 @@ def _located(context: Any, hosts: Sequence[str | None], elements: int) -> Any:
         if host is not None:
             where.add(host)
         wishes.put(number, convert.asScala(where).toSeq())
-    fillers = convert.asScala(jvm.java.util.Collections.nCopies(len(hosts) * elements, bytearray())).toSeq()
+    fillers = convert.asScala(
+        jvm.java.util.Collections.nCopies(len(hosts) * elements, bytearray())
+    ).toSeq()
     kind = _object(jvm.scala.reflect, "ClassTag$").apply(jvm.java.lang.Class.forName("[B"))
-    by_number = getattr(_object(jvm.scala.collection.immutable, "Map$"), "from")(convert.asScala(wishes))
-    return jvm.org.apache.spark.rdd.ParallelCollectionRDD(context._jsc.sc(), fillers, len(hosts), by_number, kind).toJavaRDD()
+    by_number = getattr(_object(jvm.scala.collection.immutable, "Map$"), "from")(
+        convert.asScala(wishes)
+    )
+    return jvm.org.apache.spark.rdd.ParallelCollectionRDD(
+        context._jsc.sc(), fillers, len(hosts), by_number, kind
+    ).toJavaRDD()
 
 
 def _object(package: Any, name: str) -> Any:

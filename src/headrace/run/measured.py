@@ -14,7 +14,11 @@ from headrace.run.topology import Topology, task_name
 
 
 def record(
-    folder: Path, topology: Topology, batch: int, reports: Sequence[tuple[Report, str]], placement: Placement | None
+    folder: Path,
+    topology: Topology,
+    batch: int,
+    reports: Sequence[tuple[Report, str]],
+    placement: Placement | None,
 ) -> None:
     """Write the telemetry of a batch, from reports and the nodes they come from; a batch that runs again replaces its own."""
     nodes = placement.nodes if placement is not None else {}
@@ -26,7 +30,9 @@ def record(
             "component": r.component,
             "node": node,
             "machine_type": nodes[node].type if node in nodes else "",
-            "tuples_in": 0 if topology.components[r.component].spout else r.tuples_in,  # a spout's tuples come from outside
+            "tuples_in": 0
+            if topology.components[r.component].spout
+            else r.tuples_in,  # a spout's tuples come from outside
             "tuples_out": r.tuples_out,
             "cpu_ms": r.cpu_ms,
             "queue_length": 0,  # between two batches nothing waits inside the topology
@@ -60,11 +66,24 @@ def record(
         writer.write("edges", edges)
         if batch == 0 and nodes:
             now = datetime.now(UTC)
-            facts = ("sockets", "cores", "ghz", "flops_per_cycle", "memory_mb", "bandwidth_mbps", "slots")
+            facts = (
+                "sockets",
+                "cores",
+                "ghz",
+                "flops_per_cycle",
+                "memory_mb",
+                "bandwidth_mbps",
+                "slots",
+            )
             writer.write(
                 "nodes",
                 [
-                    {"event_time": now, "node": name, "machine_type": node.type, **{f: getattr(node, f) for f in facts}}
+                    {
+                        "event_time": now,
+                        "node": name,
+                        "machine_type": node.type,
+                        **{f: getattr(node, f) for f in facts},
+                    }
                     for name, node in nodes.items()
                 ],
             )

@@ -26,14 +26,20 @@ class Placement:
     name: str
     tasks: Mapping[str, int]  # component -> count
     places: Mapping[Task, tuple[str, int]]  # -> node and worker
-    nodes: Mapping[str, Node] = field(default_factory=dict[str, Node])  # what is known about the nodes
+    nodes: Mapping[str, Node] = field(
+        default_factory=dict[str, Node]
+    )  # what is known about the nodes
 
     def node(self, task: Task) -> str:
         return self.places[task][0]
 
     def beside(self, task: Task, component: str) -> tuple[int, ...]:
         """The tasks of a component in the same worker."""
-        return tuple(n for n in range(self.tasks[component]) if self.places[component, n] == self.places[task])
+        return tuple(
+            n
+            for n in range(self.tasks[component])
+            if self.places[component, n] == self.places[task]
+        )
 
 
 def read_placement(file: str | os.PathLike[str], topology: Topology) -> Placement:
@@ -41,12 +47,18 @@ def read_placement(file: str | os.PathLike[str], topology: Topology) -> Placemen
     inputs = read((Path(file),))
     if inputs.document.plan is None:
         raise InvalidInput(f"{file}: holds no plan; write one with headrace place .. --out")
-    placement = placement_of(inputs.document.plan, topology, name=Path(file).name, nodes=_nodes(inputs))
+    placement = placement_of(
+        inputs.document.plan, topology, name=Path(file).name, nodes=_nodes(inputs)
+    )
     return placement
 
 
 def placement_of(
-    plan: PlanSection, topology: Topology, *, name: str = "plan", nodes: Mapping[str, Node] | None = None
+    plan: PlanSection,
+    topology: Topology,
+    *,
+    name: str = "plan",
+    nodes: Mapping[str, Node] | None = None,
 ) -> Placement:
     """The places of a topology's tasks in a plan; tasks of other topologies are passed over."""
     places: dict[Task, tuple[str, int]] = {}
@@ -61,7 +73,8 @@ def placement_of(
     counts = Counter(component for component, _ in places)
     for component in topology.components:
         wanted = (plan.tasks or {}).get(
-            component, (plan.tasks or {}).get(f"{topology.name}/{component}", max(1, counts[component]))
+            component,
+            (plan.tasks or {}).get(f"{topology.name}/{component}", max(1, counts[component])),
         )
         for number in range(max(wanted, counts[component])):
             if (component, number) not in places or number >= wanted:
@@ -81,7 +94,11 @@ def _entries(plan: PlanSection, topology: str) -> Iterator[tuple[str, int, str, 
             yield owned, int(number), where.node, where.worker
     for component, runs in (plan.placement or {}).items():
         if (owned := _own(component, topology)) is not None:
-            yield from ((owned, number, node, worker) for node, worker, first, last in runs for number in range(first, last + 1))
+            yield from (
+                (owned, number, node, worker)
+                for node, worker, first, last in runs
+                for number in range(first, last + 1)
+            )
 
 
 def _own(component: str, topology: str) -> str | None:
@@ -92,7 +109,9 @@ def _own(component: str, topology: str) -> str | None:
 
 def _nodes(inputs: Inputs) -> dict[str, Node]:
     document = inputs.document
-    return nodes_of(inputs) if document.cluster is not None or document.inventory is not None else {}
+    return (
+        nodes_of(inputs) if document.cluster is not None or document.inventory is not None else {}
+    )
 
 
 class PlanInForce:
@@ -107,10 +126,17 @@ class PlanInForce:
         check: Callable[[Placement], None] = lambda placement: None,
         say: Callable[[str], None] = lambda message: None,
     ) -> None:
-        self._topology, self._file, self._check, self._say = topology, None if file is None else Path(file), check, say
+        self._topology, self._file, self._check, self._say = (
+            topology,
+            None if file is None else Path(file),
+            check,
+            say,
+        )
         self._lock = threading.Lock()
         self._seen = self._stamp()
-        self._placement = read_placement(self._file, topology) if self._file is not None else placement
+        self._placement = (
+            read_placement(self._file, topology) if self._file is not None else placement
+        )
         if self._placement is not None:
             check(self._placement)
 
@@ -128,7 +154,9 @@ class PlanInForce:
                 self.set(read_placement(self._file, self._topology))
                 self._say(f"{self._file}: a new plan, in force from this batch on")
             except HeadraceError as refusal:
-                self._say(f"{self._file}: the new plan is refused, and the one before stays in force: {refusal.message}")
+                self._say(
+                    f"{self._file}: the new plan is refused, and the one before stays in force: {refusal.message}"
+                )
         with self._lock:
             return self._placement
 
@@ -147,7 +175,9 @@ def check_cores(topology: Topology, placement: Placement, cores: Mapping[str, in
         wanted: dict[str, list[str]] = {}
         for component in level:
             for number in range(placement.tasks[component]):
-                wanted.setdefault(placement.node((component, number)), []).append(task_name(component, number + 1))
+                wanted.setdefault(placement.node((component, number)), []).append(
+                    task_name(component, number + 1)
+                )
         for node, tasks in wanted.items():
             _check_node(node, tasks, cores)
 

@@ -23,7 +23,10 @@ class Quotas:
         """A group that gets `cpu` (100 = one core); gives the file that takes process ids."""
         quota_us, group = max(LEAST_QUOTA_US, round(cpu / 100 * PERIOD_US)), self.root / name
         try:
-            if self.version == 2 and "cpu" not in (self.root / "cgroup.subtree_control").read_text().split():
+            if (
+                self.version == 2
+                and "cpu" not in (self.root / "cgroup.subtree_control").read_text().split()
+            ):
                 (self.root / "cgroup.subtree_control").write_text("+cpu")
             group.mkdir()
             if self.version == 2:
@@ -33,7 +36,9 @@ class Quotas:
                 (group / "cpu.cfs_quota_us").write_text(str(quota_us))
         except OSError as error:
             raise Unsupported(
-                f"no CPU quota in {group}: {error.strerror}", resource="cgroup", fix="leave the CPU limit out"
+                f"no CPU quota in {group}: {error.strerror}",
+                resource="cgroup",
+                fix="leave the CPU limit out",
             ) from None
         return group / "cgroup.procs"
 

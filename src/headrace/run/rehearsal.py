@@ -25,10 +25,16 @@ from headrace.run.topology import Topology
 Input = Mapping[str, pa.Table]  # spout -> its rows
 
 
-def rehearse(topology: Topology, inputs: Sequence[Input], settings: Settings, plan: PlanInForce | None = None) -> list[BatchDone]:
+def rehearse(
+    topology: Topology, inputs: Sequence[Input], settings: Settings, plan: PlanInForce | None = None
+) -> list[BatchDone]:
     """Run one batch per input, numbered from 0; batches that the checkpoint holds already are passed over."""
     batches = Batches(topology, plan or PlanInForce(topology), settings)
-    return [done for batch, rows in enumerate(inputs) if (done := rehearse_batch(batches, batch, rows)) is not None]
+    return [
+        done
+        for batch, rows in enumerate(inputs)
+        if (done := rehearse_batch(batches, batch, rows)) is not None
+    ]
 
 
 def rehearse_batch(batches: Batches, batch: int, rows: Input) -> BatchDone | None:
@@ -57,7 +63,9 @@ def _run_stages(ready: Compiled, topology: Topology, rows: Input) -> list[Report
     for stage in ready.stages:
         leaving: dict[int, list[Packet]] = {}
         for index in range(len(stage.seats)):
-            for target, packet in run_seat(stage, index, [pickle.dumps(arriving.get(index, []))], report):
+            for target, packet in run_seat(
+                stage, index, [pickle.dumps(arriving.get(index, []))], report
+            ):
                 leaving.setdefault(target, []).append(packet)
         arriving = leaving
     return list(came.values())

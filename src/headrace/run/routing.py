@@ -1,7 +1,7 @@
 """Which task receives which rows of a table: the groupings, on whole tables.
 
-All of it is a function of the table and the sending task's number, so that a task that runs again after a failure sends the same rows to
-the same tasks, and no row is lost or doubled.
+All of it is a function of the table and the sending task's number, so that a task that runs again
+after a failure sends the same rows to the same tasks, and no row is lost or doubled.
 """
 
 # pyright: reportUnknownParameterType=false
@@ -19,11 +19,17 @@ from headrace.errors import InvalidInput
 from headrace.model.arrays import Ints
 from headrace.model.document import Input
 
-GROUPS = 1 << 15  # keys fall into so many groups; a task owns a range of them, so that state can be divided anew
-DIRECT = "_task"  # the column in which a direct grouping reads the number of the receiving task, from 1
+GROUPS = (
+    1 << 15
+)  # keys fall into so many groups; a task owns a range of them, so that state can be divided anew
+DIRECT = (
+    "_task"  # the column in which a direct grouping reads the number of the receiving task, from 1
+)
 
 
-def route(table: pa.Table, how: Input, tasks: int, *, sender: int, beside: Sequence[int] = ()) -> Iterator[tuple[int, pa.Table]]:
+def route(
+    table: pa.Table, how: Input, tasks: int, *, sender: int, beside: Sequence[int] = ()
+) -> Iterator[tuple[int, pa.Table]]:
     """Pairs of (receiving task from 0, its rows), without empty ones; `beside` are the receivers in the sender's own worker."""
     if not table.num_rows:
         return
@@ -56,13 +62,18 @@ def key_groups(table: pa.Table, fields: Sequence[str]) -> Ints:
     mixed = np.zeros(table.num_rows, dtype=np.uint64)
     for name in fields:
         if name not in table.column_names:
-            raise InvalidInput(f"there is no column `{name}` to group by; there are {', '.join(table.column_names)}")
+            raise InvalidInput(
+                f"there is no column `{name}` to group by; there are {', '.join(table.column_names)}"
+            )
         column = table[name].combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
-        # Each distinct key is hashed once: words repeat. Nulls stay out of the dictionary, where they would turn numbers into floats.
+        # Each distinct key is hashed once: words repeat. Nulls stay out of the dictionary, where
+        # they would turn numbers into floats.
         encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
-        hashed = np.append(hash_array(encoded.dictionary.to_pandas().to_numpy(), categorize=False), np.uint64(0))
+        hashed = np.append(
+            hash_array(encoded.dictionary.to_pandas().to_numpy(), categorize=False), np.uint64(0)
+        )
         index = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         mixed = (mixed ^ hashed[index]) * np.uint64(0x9E3779B97F4A7C15)
     return (mixed >> np.uint64(49)).astype(np.int64)
@@ -89,7 +100,9 @@ def _by_task(table: pa.Table, targets: Ints, tasks: int) -> Iterator[tuple[int, 
 
 def _direct(table: pa.Table, tasks: int) -> Ints:
     if DIRECT not in table.column_names:
-        raise InvalidInput(f"a direct grouping reads the receiving task from the column `{DIRECT}`; there is none")
+        raise InvalidInput(
+            f"a direct grouping reads the receiving task from the column `{DIRECT}`; there is none"
+        )
     targets = table[DIRECT].to_numpy().astype(np.int64) - 1
     if targets.min() < 0 or targets.max() >= tasks:
         raise InvalidInput(

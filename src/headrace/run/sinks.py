@@ -1,7 +1,7 @@
 """Where results go. Tasks write parts of a batch to files; the driver delivers them when the whole batch has run.
 
-Parquet    exactly once: a batch's folder is replaced as a whole, and a batch that runs again replaces its own
-Console    at least once: what a batch printed before a crash is printed again
+Parquet    exactly once: a batch's folder is replaced as a whole, and a batch that runs again
+replaces its own Console    at least once: what a batch printed before a crash is printed again
 Callback   at least once, in the driver
 """
 
@@ -65,7 +65,9 @@ class Parquet:
         write_whole(owner, run.encode())
 
     def parts(self, batch: int, attempt: str, scratch: Path) -> Path:
-        return Path(self.folder).absolute() / f".{batch}-{attempt}"  # tasks have another working directory
+        return (
+            Path(self.folder).absolute() / f".{batch}-{attempt}"
+        )  # tasks have another working directory
 
     def writer(self) -> Writer:
         return write_parquet
@@ -74,7 +76,8 @@ class Parquet:
         final, whole = Path(self.folder) / f"batch={batch}", parts.with_name(f"{parts.name}-whole")
         shutil.rmtree(final, ignore_errors=True)
         for name in sorted(file.with_suffix(".parquet").name for file in files):
-            # Only what reports name moves on: a task whose executor was killed may still be writing beside it.
+            # Only what reports name moves on: a task whose executor was killed may still be writing
+            # beside it.
             whole.mkdir(exist_ok=True)
             try:
                 (parts / name).rename(whole / name)
@@ -107,7 +110,12 @@ class Callback:
 
     def deliver(self, batch: int, parts: Path, files: Sequence[Path]) -> None:
         if files:
-            self.function(batch, pa.concat_tables([read_table(file) for file in files], promote_options="permissive"))
+            self.function(
+                batch,
+                pa.concat_tables(
+                    [read_table(file) for file in files], promote_options="permissive"
+                ),
+            )
 
 
 def write_parquet(file: Path, rows: pa.Table) -> None:
@@ -120,7 +128,10 @@ def write_parquet(file: Path, rows: pa.Table) -> None:
 def read_batches(folder: str, batches: int) -> list[list[dict[str, Any]]]:
     """The rows of the first batches of a Parquet output; a batch without rows has no folder."""
     files = (sorted(Path(folder).glob(f"batch={batch}/*.parquet")) for batch in range(batches))
-    return [[row for file in found for row in pq.ParquetFile(file).read().to_pylist()] for found in files]
+    return [
+        [row for file in found for row in pq.ParquetFile(file).read().to_pylist()]
+        for found in files
+    ]
 
 
 def print_rows(batch: int, rows: pa.Table, most: int = 20) -> None:

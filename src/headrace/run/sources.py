@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def files(
-    folder: str, *, format: str = "parquet", schema: str | None = None, per_batch: int | None = None, **options: str
+    folder: str,
+    *,
+    format: str = "parquet",
+    schema: str | None = None,
+    per_batch: int | None = None,
+    **options: str,
 ) -> Source:
     """New files in a folder, in the order of their age; `per_batch` files make one batch."""
 
@@ -34,19 +39,26 @@ def files(
 
 def rate(rows_per_second: int) -> Source:
     """Numbers (`value`) with the time (`timestamp`), so many per second."""
-    return lambda spark: spark.readStream.format("rate").option("rowsPerSecond", rows_per_second).load()
+    return lambda spark: (
+        spark.readStream.format("rate").option("rowsPerSecond", rows_per_second).load()
+    )
 
 
 def numbers(per_batch: int, *, partitions: int = 2) -> Source:
     """The numbers 0, 1, 2, .. (`value`), exactly `per_batch` in each batch: a clock for seeded generators."""
     return lambda spark: (
-        spark.readStream.format("rate-micro-batch").option("rowsPerBatch", per_batch).option("numPartitions", partitions).load()
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", per_batch)
+        .option("numPartitions", partitions)
+        .load()
     )
 
 
 def draw(number: np.ndarray, column: int, seed: int) -> np.ndarray:
     """Even numbers in [0, 1) for seeded generators: a hash of seed, row and column, so that any row can be made anywhere, any number of times."""
-    mixed = number.astype(np.uint64) * np.uint64(64) + np.uint64((seed * 0xD1342543DE82EF95 + column) % 2**64)
+    mixed = number.astype(np.uint64) * np.uint64(64) + np.uint64(
+        (seed * 0xD1342543DE82EF95 + column) % 2**64
+    )
     hashed = cast("Any", hash_array)(mixed)  # its type is not exported
     return (hashed >> np.uint64(11)) * 2.0**-53
 
@@ -57,7 +69,9 @@ def kafka(servers: str, topic: str, options: Mapping[str, str] | None = None) ->
     def source(spark: SparkSession) -> DataFrame:
         reader = spark.readStream.format("kafka").options(**(options or {}))
         try:
-            return reader.option("kafka.bootstrap.servers", servers).option("subscribe", topic).load()
+            return (
+                reader.option("kafka.bootstrap.servers", servers).option("subscribe", topic).load()
+            )
         except Exception as error:
             if "kafka" in str(error) and "DATA_SOURCE" in str(error):
                 connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"

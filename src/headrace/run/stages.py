@@ -1,6 +1,7 @@
 """In which order a batch runs its components: levels of the graph, and the back edges of its cycles.
 
-All components of a level run at once. An edge of a cycle that leads back delivers in the next batch.
+All components of a level run at once. An edge of a cycle that leads back delivers in the next
+batch.
 """
 
 from __future__ import annotations
@@ -36,9 +37,15 @@ def stages(components: Mapping[str, Component]) -> Stages:
     depth = max(level.values()) + 1
     rows = tuple(tuple(name for name in components if level[name] == at) for at in range(depth))
     # What comes over a back edge enters at level 0, where the replay stands.
-    edges = [(0 if (s, t) in back else level[s], level[t], t) for s in components for t in targets[s]]
+    edges = [
+        (0 if (s, t) in back else level[s], level[t], t) for s in components for t in targets[s]
+    ]
     waiting = tuple(
-        tuple(name for name in components if any(t == name and start < at < end for start, end, t in edges))
+        tuple(
+            name
+            for name in components
+            if any(t == name and start < at < end for start, end, t in edges)
+        )
         for at in range(depth)
     )
     return Stages(rows, frozenset(back), waiting)

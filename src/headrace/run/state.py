@@ -1,9 +1,11 @@
 """What a batch leaves for the next one: keyed state and the tuples on back edges, as files that a commit names.
 
-    commits/<batch>.json   the files that hold everything after this batch; written last, in one step
-    batches/<batch>/       files that tasks wrote in this batch, some of them by attempts that failed: only what a commit names counts
+    commits/<batch>.json   the files that hold everything after this batch; written last, in one
+    step batches/<batch>/       files that tasks wrote in this batch, some of them by attempts that
+    failed: only what a commit names counts
 
-A batch that is run again starts from the commit before it. See docs/decisions/0005-state-and-recovery.md.
+A batch that is run again starts from the commit before it. See
+docs/decisions/0005-state-and-recovery.md.
 """
 
 # pyright: reportUnknownParameterType=false
@@ -27,7 +29,9 @@ from headrace.model.document import Component
 from headrace.run.routing import GROUPS, key_groups, owned
 from headrace.run.topology import Keyed, held_by_first
 
-KEPT = 2  # commits; the last one is needed, the one before it is there for whoever looks for a mistake
+KEPT = (
+    2  # commits; the last one is needed, the one before it is there for whoever looks for a mistake
+)
 CHECKED = 1000  # rows of a state table whose keys are checked
 
 
@@ -39,7 +43,9 @@ class StateFile:
     first: int
     end: int
     file: str
-    whole: bool = True  # False: the file also holds groups outside the range, which are no longer its own
+    whole: bool = (
+        True  # False: the file also holds groups outside the range, which are no longer its own
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +120,9 @@ class Store:
         return sorted(int(file.stem) for file in (self.folder / "commits").glob("*.json"))
 
 
-def files_of_task(files: Iterable[StateFile], name: str, component: Component, number: int) -> tuple[StateFile, ...]:
+def files_of_task(
+    files: Iterable[StateFile], name: str, component: Component, number: int
+) -> tuple[StateFile, ...]:
     """The files that hold a task's keys (numbers from 0): several, or parts of some, where the number of tasks has changed."""
     first, end = groups_of_task(component, number)
     found = (_clipped(f, first, end) for f in files if f.component == name)
@@ -157,7 +165,9 @@ def check_state(state: Any, keyed: Keyed, first: int, end: int) -> pa.Table:
     if not isinstance(state, pa.Table):
         raise InvalidInput(f"the new state is {type(state).__name__}; a table is needed")
     if set(state.column_names) != set(keyed.schema.names):
-        raise InvalidInput(f"the new state has columns {', '.join(state.column_names)}; needed: {', '.join(keyed.schema.names)}")
+        raise InvalidInput(
+            f"the new state has columns {', '.join(state.column_names)}; needed: {', '.join(keyed.schema.names)}"
+        )
     state = state.select(keyed.schema.names).cast(keyed.schema)
     groups = key_groups(state.slice(0, CHECKED), keyed.key)
     if len(groups) and (groups.min() < first or groups.max() >= end):
@@ -208,4 +218,6 @@ def _remove_all_but(folder: Path, kept: set[str]) -> None:
         return
     for file in folder.iterdir():
         if file not in held:
-            shutil.rmtree(file, ignore_errors=True) if file.is_dir() else file.unlink(missing_ok=True)
+            shutil.rmtree(file, ignore_errors=True) if file.is_dir() else file.unlink(
+                missing_ok=True
+            )

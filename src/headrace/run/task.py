@@ -67,7 +67,9 @@ class Seat:
     role: Role
     component: str
     number: int  # from 0
-    beside: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])  # receivers in the same worker
+    beside: Mapping[str, tuple[int, ...]] = field(
+        default_factory=dict[str, "tuple[int, ...]"]
+    )  # receivers in the same worker
     groups: tuple[int, int] = (0, 0)  # key groups [first, end) whose state the task holds
     state: tuple[StateFile, ...] = ()
     carried: tuple[Carried, ...] = ()
@@ -98,7 +100,11 @@ class Stage:
 
     def first_seat(self, component: str) -> int:
         """The partition of a component's first task."""
-        return next(i for i, seat in enumerate(self.seats) if seat.component == component and seat.role == "work")
+        return next(
+            i
+            for i, seat in enumerate(self.seats)
+            if seat.component == component and seat.role == "work"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +131,9 @@ class Report:
         return task_name(self.component, self.number + 1)
 
 
-Reports = Mapping[tuple[int, str, str, int], Report]  # by batch, role, component and number: one that comes twice counts once
+Reports = Mapping[
+    tuple[int, str, str, int], Report
+]  # by batch, role, component and number: one that comes twice counts once
 
 
 def run_seat(
@@ -134,14 +142,20 @@ def run_seat(
     """Run one partition of a stage; yields (partition of the next stage, packet)."""
     seat, start = stage.seats[index], time.process_time()
     packets: list[Packet] = [packet for chunk in arrived for packet in pickle.loads(chunk)]
-    packets.sort(key=lambda packet: (packet.input, packet.sender))  # Spark's shuffle brings them in any order
+    packets.sort(
+        key=lambda packet: (packet.input, packet.sender)
+    )  # Spark's shuffle brings them in any order
     if seat.role == "wait":
-        yield from ((stage.next_seat[packet.component, packet.number], packet) for packet in packets)
+        yield from (
+            (stage.next_seat[packet.component, packet.number], packet) for packet in packets
+        )
         return
     done = Report(seat.role, seat.component, seat.number, where_am_i(), 0.0)
     sent: list[Packet] = []
     try:
-        done, sent = replay(stage, seat, done) if seat.role == "replay" else work(stage, seat, packets, done)
+        done, sent = (
+            replay(stage, seat, done) if seat.role == "replay" else work(stage, seat, packets, done)
+        )
     except (Exception, SystemExit) as error:  # noqa: BLE001 - any mistake in a bolt is an answer: the driver names it and decides
         done = replace(done, failure=told(error))
     yield from ((stage.next_seat[packet.component, packet.number], packet) for packet in sent)
@@ -151,7 +165,9 @@ def run_seat(
     report({(stage.batch, seat.role, seat.component, seat.number): done})
 
 
-def work(stage: Stage, seat: Seat, packets: list[Packet], done: Report) -> tuple[Report, list[Packet]]:
+def work(
+    stage: Stage, seat: Seat, packets: list[Packet], done: Report
+) -> tuple[Report, list[Packet]]:
     """Call the component's function on every input and send on what it gives."""
     component, folder = stage.work[seat.component], Path(stage.folder)
     keyed, state = component.state, None
@@ -163,9 +179,15 @@ def work(stage: Stage, seat: Seat, packets: list[Packet], done: Report) -> tuple
         emitted, state = call(component, table, state, given)
         for stream, rows in emitted.items():
             outputs.setdefault(stream, []).append(rows)
-    streams = {stream: pa.concat_tables(tables, promote_options="permissive") for stream, tables in outputs.items()}
+    streams = {
+        stream: pa.concat_tables(tables, promote_options="permissive")
+        for stream, tables in outputs.items()
+    }
     done = replace(
-        done, tuples_in=sum(p.rows for p in packets), tuples_out=sum(t.num_rows for t in streams.values()), state=seat.state
+        done,
+        tuples_in=sum(p.rows for p in packets),
+        tuples_out=sum(t.num_rows for t in streams.values()),
+        state=seat.state,
     )
     if keyed is not None and state is not None:
         first, end = seat.groups
@@ -178,7 +200,9 @@ def work(stage: Stage, seat: Seat, packets: list[Packet], done: Report) -> tuple
         if stream in back and rows.num_rows
     )
     forward = [target for target in stage.targets.get(seat.component, ()) if not target.back]
-    return replace(done, carried=carried, parts=tuple(sunk(stage, seat, streams))), list(packed(seat, streams, forward))
+    return replace(done, carried=carried, parts=tuple(sunk(stage, seat, streams))), list(
+        packed(seat, streams, forward)
+    )
 
 
 def replay(stage: Stage, seat: Seat, done: Report) -> tuple[Report, list[Packet]]:
@@ -201,7 +225,11 @@ def inputs_of(stage: Stage, seat: Seat, packets: list[Packet]) -> Iterator[tuple
 
 
 def packed(
-    seat: Seat, streams: Mapping[str, pa.Table], targets: Iterable[Target], *, sender: int | None = None
+    seat: Seat,
+    streams: Mapping[str, pa.Table],
+    targets: Iterable[Target],
+    *,
+    sender: int | None = None,
 ) -> Iterator[Packet]:
     """One block per receiving task."""
     number = seat.number if sender is None else sender
@@ -210,7 +238,13 @@ def packed(
         if rows is None:
             continue
         block: bytes | None = None
-        for task, part in route(rows, target.how, target.tasks, sender=number, beside=seat.beside.get(target.component, ())):
+        for task, part in route(
+            rows,
+            target.how,
+            target.tasks,
+            sender=number,
+            beside=seat.beside.get(target.component, ()),
+        ):
             if block is None or part is not rows:  # to all tasks goes the same block
                 block = pack(part)
             yield Packet(target.component, task, target.input, number, part.num_rows, block)
@@ -290,8 +324,9 @@ def where_am_i() -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def settle() -> None:
     """Once per worker process: one thread for Arrow, and no work for the garbage collector, which Spark calls after every task."""
-    # With more threads the rows of a group-by or a join come in another order at every call. A task that runs again would then shuffle other
-    # rows to each task than it did before, and some would be lost and some doubled. A plan counts on one core per task, too.
+    # With more threads the rows of a group-by or a join come in another order at every call. A task
+    # that runs again would then shuffle other rows to each task than it did before, and some would
+    # be lost and some doubled. A plan counts on one core per task, too.
     pa.set_cpu_count(1)
     gc.freeze()  # takes what is imported out of its sight
 
@@ -305,6 +340,9 @@ def peak_mb() -> float:
 def told(error: BaseException) -> str:
     """An error in one line: kind, words, and where in the component's own file it arose, also if a library raised it."""
     frames = traceback.extract_tb(error.__traceback__)
-    file = next((f.filename for f in frames if Path(f.filename).parent != Path(__file__).parent), frames[-1].filename)
+    file = next(
+        (f.filename for f in frames if Path(f.filename).parent != Path(__file__).parent),
+        frames[-1].filename,
+    )
     line = [f.lineno for f in frames if f.filename == file][-1]
     return f"{type(error).__name__}: {' '.join(str(error).split())} ({Path(file).name}:{line})"

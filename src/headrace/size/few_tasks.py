@@ -50,7 +50,11 @@ def carried_by_one(load: Load) -> list[Floats]:
 
     def factor(share: float) -> Floats:
         with np.errstate(divide="ignore"):
-            return np.where(load.by_rate > 0, np.maximum(share * load.thread - load.fixed, 0.0) / load.by_rate, np.inf)
+            return np.where(
+                load.by_rate > 0,
+                np.maximum(share * load.thread - load.fixed, 0.0) / load.by_rate,
+                np.inf,
+            )
 
     fastest = np.where(load.fits, factor(1.0), 0.0).max(axis=1)
     return [fastest, *(np.where(load.fits, factor(share), np.inf).min(axis=1) for share in SHARES)]

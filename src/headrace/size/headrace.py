@@ -1,10 +1,13 @@
 """Headrace's own sizing: counts and places together, for the largest rate the cluster sustains, with a proven bound.
 
-Source    ours; a count-free linear program over components and kinds of machines, dealt out in whole tasks of several sizes and annealed.
+Source    ours; a count-free linear program over components and kinds of machines, dealt out in
+          whole tasks of several sizes and annealed.
 Maturity  ours
-Guards    CPU, memory and further resources, slots, worker heap, pins, separations and `max_tasks` are never broken; no task is planned above
-          one thread. Bandwidth and the price of sending are kept at the rate given.
-Differs   nothing to differ from. The bound is the linear program: no counts on this cluster sustain more.
+Guards    CPU, memory and further resources, slots, worker heap, pins, separations and `max_tasks`
+          are never broken; no task is planned above one thread. Bandwidth and the price of sending
+          are kept at the rate given.
+Differs   nothing to differ from. The bound is the linear program: no counts on this cluster sustain
+          more.
 """
 
 from __future__ import annotations
@@ -43,13 +46,23 @@ def headrace(
         few = few_tasks(workload, load, rate, seed=seed, steps=steps, deadline=deadline)
         if few is not None:
             return Sized(*few, rate, fluid_bound(load), "fluid", few[1].notes, workload=workload)
-    found = one_each(load, rate) if workload.machine_per_task else most_filled(load, seed, steps, deadline)
+    found = (
+        one_each(load, rate)
+        if workload.machine_per_task
+        else most_filled(load, seed, steps, deadline)
+    )
     tasks = found.tasks(load)
     problem = workload.problem(tasks)
     if workload.machine_per_task:
-        assignment, kind = Assignment(found.node, np.zeros(len(found.node), dtype=np.int64)), "exact"
+        assignment, kind = (
+            Assignment(found.node, np.zeros(len(found.node), dtype=np.int64)),
+            "exact",
+        )
     else:
-        assignment, kind = placed(problem, found.node, seed=seed, steps=steps, deadline=deadline), "fluid"
+        assignment, kind = (
+            placed(problem, found.node, seed=seed, steps=steps, deadline=deadline),
+            "fluid",
+        )
     carried, bound = thread_rate(problem, assignment), found.bound * load.spout_rate
     return Sized(tasks, problem, assignment, carried, bound, kind, problem.notes, workload=workload)
 
@@ -57,11 +70,18 @@ def headrace(
 def one_each(load: Load, rate: float | None = None) -> Filled:
     """The proven best where every task has a node of its own, or with a rate the fewest nodes: pools of alike nodes as types of one price."""
     if load.copied:
-        raise Unsupported("one machine per task needs rates that do not depend on counts; a stream here is copied to every task")
+        raise Unsupported(
+            "one machine per task needs rates that do not depend on counts; a stream here is copied to every task"
+        )
     pools, pool, machines = pools_of(load)
     with np.errstate(divide="ignore"):
         carries = np.where(pools.by_rate > 0, (pools.thread - pools.fixed) / pools.by_rate, np.inf)
-    market = Market(np.where(pools.may, carries, 0.0), np.ones(len(machines)), machines.astype(np.int64), load.most)
+    market = Market(
+        np.where(pools.may, carries, 0.0),
+        np.ones(len(machines)),
+        machines.astype(np.int64),
+        load.most,
+    )
     best = fastest(market, np.inf, mixed=True)
     if best is None:
         raise Infeasible(
@@ -76,11 +96,16 @@ def one_each(load: Load, rate: float | None = None) -> Filled:
     best = best if fewest is None else fewest
     x = np.zeros((len(load.most), len(pool)), dtype=np.int64)
     for p in range(len(machines)):
-        x[np.repeat(np.arange(len(best)), best[:, p]), np.flatnonzero(pool == p)[: best[:, p].sum()]] = 1
+        x[
+            np.repeat(np.arange(len(best)), best[:, p]),
+            np.flatnonzero(pool == p)[: best[:, p].sum()],
+        ] = 1
     return Filled(x, market.factor(best), most)
 
 
-def most_filled(load: Load, seed: int, steps: int | None, deadline: Callable[[], bool] | None) -> Filled:
+def most_filled(
+    load: Load, seed: int, steps: int | None, deadline: Callable[[], bool] | None
+) -> Filled:
     """The best counts; where a stream is copied to every task, more tasks mean more load, which is then worked out anew."""
     best, bound = None, None
     best_factor = -1.0
@@ -88,7 +113,9 @@ def most_filled(load: Load, seed: int, steps: int | None, deadline: Callable[[],
         found = filled(load, seed=seed, steps=steps, deadline=deadline)
         if found is None:
             break
-        bound = found.bound if bound is None else bound  # the first round has the least load, so its bound holds for all
+        bound = (
+            found.bound if bound is None else bound
+        )  # the first round has the least load, so its bound holds for all
         tasks = found.tasks(load)
         grown = load.at(tasks)
         ratio = float((load.by_rate.sum() / grown.by_rate.sum()) if grown is not load else 1.0)

@@ -1,7 +1,7 @@
 """LSA: as many threads as one thread's peak rate goes into the rate, each costing what one thread costs.
 
-Source    A. Shukla and Y. Simmhan, Model-driven scheduling for distributed stream processing systems, JPDC 2018; the allocation as in the
-          authors' implementation.
+Source    A. Shukla and Y. Simmhan, Model-driven scheduling for distributed stream processing
+          systems, JPDC 2018; the allocation as in the authors' implementation.
 Maturity  reproduced
 Guards    `max_tasks` is kept; nothing else is looked at, since tasks are counted and not placed.
 Differs   components without thread points keep the number of tasks of the file.

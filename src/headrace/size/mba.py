@@ -1,9 +1,10 @@
 """MBA: full slots with as many threads as reach the highest rate in one, then the fewest threads for what remains.
 
-Source    A. Shukla and Y. Simmhan, Model-driven scheduling for distributed stream processing systems, JPDC 2018; the allocation as in the
-          authors' implementation.
+Source    A. Shukla and Y. Simmhan, Model-driven scheduling for distributed stream processing
+          systems, JPDC 2018; the allocation as in the authors' implementation.
 Maturity  reproduced
-Guards    `max_tasks` is kept; nothing else is looked at, since tasks are counted and not placed (`place/sam` puts them in slots).
+Guards    `max_tasks` is kept; nothing else is looked at, since tasks are counted and not placed
+          (`place/sam` puts them in slots).
 Differs   components without thread points keep the number of tasks of the file.
 """
 
@@ -29,4 +30,6 @@ def bundled(rate: float, points: Points) -> Allocation:
         return Allocation(threads, cpu, memory)
     enough = min(t for t, point in points.items() if point.rate >= rest)
     part = rest / points[1].rate if enough == 1 else 1.0
-    return Allocation(threads + enough, cpu + part * points[enough].cpu, memory + part * points[enough].memory)
+    return Allocation(
+        threads + enough, cpu + part * points[enough].cpu, memory + part * points[enough].memory
+    )

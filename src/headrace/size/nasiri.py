@@ -1,13 +1,15 @@
 """Nasiri et al.: raise the rate; when a machine is full, give its hottest task another instance elsewhere; when none fits, take smaller steps.
 
-Source    H. Nasiri et al., A scheduling algorithm to maximize Storm throughput in heterogeneous cluster, 2023, algorithms 1 and 2, eq. 5-6.
+Source    H. Nasiri et al., A scheduling algorithm to maximize Storm throughput in heterogeneous
+          cluster, 2023, algorithms 1 and 2, eq. 5-6.
 Maturity  faithful
-Guards    CPU is never overcommitted at the rate found; `max_tasks`, pins and separations are kept; memory, slots and bandwidth may be
-          violated (the paper does not look at them).
-Differs   the text calls the machine for a new instance both 'most suitable' and 'least utilised': here the one of least TCU (eq. 5)
-          that has room, the first of equals. What a component receives follows the topology (`fanout`); option split=tasks takes
-          eq. 6 to the letter, where a component with more tasks gets a larger part. The rate given is the largest the plan sustains,
-          which may be above the last one the algorithm tried.
+Guards    CPU is never overcommitted at the rate found; `max_tasks`, pins and separations are kept;
+          memory, slots and bandwidth may be violated (the paper does not look at them).
+Differs   the text calls the machine for a new instance both 'most suitable' and 'least utilised':
+          here the one of least TCU (eq. 5) that has room, the first of equals. What a component
+          receives follows the topology (`fanout`); option split=tasks takes eq. 6 to the letter,
+          where a component with more tasks gets a larger part. The rate given is the largest the
+          plan sustains, which may be above the last one the algorithm tried.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ class State:
 
 
 def nasiri(
-    workload: Workload, *, split: Literal["components", "tasks"] = "components", deadline: Callable[[], bool] | None = None
+    workload: Workload,
+    *,
+    split: Literal["components", "tasks"] = "components",
+    deadline: Callable[[], bool] | None = None,
 ) -> Sized:
     """One instance of each component, then maximize the throughput."""
     workload = sizable(workload, catalog=False)
@@ -48,12 +53,26 @@ def nasiri(
     load.refuse_what_fits_nowhere()
     cost = Prediction(load, split)
     final = maximize_throughput(cost, State(first_assignment(cost), 1.0), deadline)
-    tasks = {name: int(n) for name, n in zip(load.problem.components, final.instances.sum(axis=1), strict=True)}
+    tasks = {
+        name: int(n)
+        for name, n in zip(load.problem.components, final.instances.sum(axis=1), strict=True)
+    }
     problem = workload.problem(tasks)
-    node = np.concatenate([np.repeat(np.arange(final.instances.shape[1]), row) for row in final.instances])
+    node = np.concatenate(
+        [np.repeat(np.arange(final.instances.shape[1]), row) for row in final.instances]
+    )
     assignment = Assignment(node, np.zeros(len(node), dtype=np.int64))
     rate = thread_rate(problem, assignment)
-    return Sized(tasks, problem, assignment, rate, fluid_bound(load), "fluid", problem.notes, workload=workload)
+    return Sized(
+        tasks,
+        problem,
+        assignment,
+        rate,
+        fluid_bound(load),
+        "fluid",
+        problem.notes,
+        workload=workload,
+    )
 
 
 class Prediction:
@@ -81,8 +100,12 @@ class Prediction:
         if self.split == "components":
             return self.load.at(dict(zip(problem.components, tasks.tolist(), strict=True))).by_rate
         flows: list[Flow] = []
-        for s in problem.streams:  # eq. 6: over all tasks downstream of a task, whatever their component
-            downstream = sum(int(tasks[t]) for t in {o.target for o in problem.streams if o.source == s.source})
+        for s in (
+            problem.streams
+        ):  # eq. 6: over all tasks downstream of a task, whatever their component
+            downstream = sum(
+                int(tasks[t]) for t in {o.target for o in problem.streams if o.source == s.source}
+            )
             emits = self.load.workload.components[s.source].spec
             gain = (1.0 if emits.spout else emits.selectivity) * int(tasks[s.target]) / downstream
             flows.append(Flow(s.source, s.target, gain, 1.0))
@@ -109,7 +132,9 @@ def first_assignment(cost: Prediction) -> Ints:
     return instances
 
 
-def maximize_throughput(cost: Prediction, current: State, deadline: Callable[[], bool] | None) -> State:
+def maximize_throughput(
+    cost: Prediction, current: State, deadline: Callable[[], bool] | None
+) -> State:
     """Algorithm 2: the last state in which no machine is over-utilised."""
     final: State | None = None
     scale = 1.0
@@ -125,7 +150,11 @@ def maximize_throughput(cost: Prediction, current: State, deadline: Callable[[],
         grown = with_new_instance(cost, current, int(over[0]))
         if grown is not None:
             current = grown
-        elif final is not None and current.factor * cost.load.spout_rate > scale and not (deadline is not None and deadline()):
+        elif (
+            final is not None
+            and current.factor * cost.load.spout_rate > scale
+            and not (deadline is not None and deadline())
+        ):
             scale *= 2
             current = State(final.instances, final.factor * (1 + 1 / scale))
         elif final is not None:

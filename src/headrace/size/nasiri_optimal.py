@@ -1,11 +1,14 @@
 """Nasiri's optimum: every number of instances, every placement of them; for small clusters.
 
-Source    H. Nasiri et al., A scheduling algorithm to maximize Storm throughput in heterogeneous cluster, 2023, section Motivation, eq. 1-2.
+Source    H. Nasiri et al., A scheduling algorithm to maximize Storm throughput in heterogeneous
+          cluster, 2023, section Motivation, eq. 1-2.
 Maturity  faithful
-Guards    CPU is never overcommitted at the rate found; `max_tasks` and pins are kept; memory, slots, separations and bandwidth may be violated.
-Differs   as eq. 1 bounds the search, a machine runs at most `most_per_machine` instances (10, as in the paper's example), so finer
-          divisions are not looked at. Placements that cannot beat the best found, or only exchange alike machines, are not
-          finished; the answer is the same. Refuses what it cannot finish.
+Guards    CPU is never overcommitted at the rate found; `max_tasks` and pins are kept; memory,
+          slots, separations and bandwidth may be violated.
+Differs   as eq. 1 bounds the search, a machine runs at most `most_per_machine` instances (10, as in
+          the paper's example), so finer divisions are not looked at. Placements that cannot beat
+          the best found, or only exchange alike machines, are not finished; the answer is the same.
+          Refuses what it cannot finish.
 """
 
 from __future__ import annotations
@@ -28,15 +31,21 @@ MOST_COUNTS = 2_000_000  # vectors of counts, eq. 1
 MOST_STEPS = 150_000_000  # placements looked at, some seconds
 
 
-def nasiri_optimal(workload: Workload, *, most_per_machine: int = 10, deadline: Callable[[], bool] | None = None) -> Sized:
+def nasiri_optimal(
+    workload: Workload, *, most_per_machine: int = 10, deadline: Callable[[], bool] | None = None
+) -> Sized:
     """The counts and the placement of the highest rate."""
     if most_per_machine < 1:
-        raise InvalidInput(f"nasiri-optimal: option most_per_machine is {most_per_machine}; it must be at least 1")
+        raise InvalidInput(
+            f"nasiri-optimal: option most_per_machine is {most_per_machine}; it must be at least 1"
+        )
     workload = sizable(workload, catalog=False)
     load = load_of(workload, catalog=False)
     load.refuse_what_fits_nowhere()
     instances = exhaustive(load, most_per_machine, deadline)
-    tasks = {name: int(n) for name, n in zip(load.problem.components, instances.sum(axis=1), strict=True)}
+    tasks = {
+        name: int(n) for name, n in zip(load.problem.components, instances.sum(axis=1), strict=True)
+    }
     problem = workload.problem(tasks)
     node = np.concatenate([np.repeat(np.arange(instances.shape[1]), row) for row in instances])
     assignment = Assignment(node, np.zeros(len(node), dtype=np.int64))
@@ -53,7 +62,8 @@ def exhaustive(load: Load, most_per_machine: int, deadline: Callable[[], bool] |
     vectors = math.comb(total, len(busy))
     if load.copied:
         raise Unsupported(
-            "nasiri-optimal takes rates that do not depend on counts; a stream here is copied to every task", fix="use headrace"
+            "nasiri-optimal takes rates that do not depend on counts; a stream here is copied to every task",
+            fix="use headrace",
         )
     if vectors > MOST_COUNTS:
         raise too_large(vectors, MOST_COUNTS, "numbers of instances")
@@ -77,7 +87,8 @@ def exhaustive(load: Load, most_per_machine: int, deadline: Callable[[], bool] |
             raise too_large(MOST_STEPS, MOST_STEPS, "placements")
     if not best.any(axis=1).all():
         raise Unsupported(
-            "no placement with so few instances per machine exists", fix="raise option most_per_machine, or use headrace"
+            "no placement with so few instances per machine exists",
+            fix="raise option most_per_machine, or use headrace",
         )
     instances = np.zeros((len(load.most), nodes), dtype=np.int64)
     instances[np.ix_(busy, order)] = best

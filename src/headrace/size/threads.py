@@ -23,10 +23,15 @@ class Allocation:
     memory: float
 
 
-def allocated(workload: Workload, allocate: Callable[[float, Points], Allocation], by: str) -> Sized:
+def allocated(
+    workload: Workload, allocate: Callable[[float, Points], Allocation], by: str
+) -> Sized:
     """Counts for the rates of the file: every profiled component by `allocate`; components without thread points keep their count."""
     if workload.inputs.document.tasks is not None:
-        raise Unsupported("a bare task graph has no components whose tasks could be counted", fix="describe it as a topology")
+        raise Unsupported(
+            "a bare task graph has no components whose tasks could be counted",
+            fix="describe it as a topology",
+        )
     problem = workload.problem()
     parts: dict[str, Allocation] = {}
     tasks: dict[str, int] = {}
@@ -49,7 +54,9 @@ def allocated(workload: Workload, allocate: Callable[[float, Points], Allocation
         parts[component.name] = part
         tasks[component.name] = max(1, part.threads)
     if not parts:
-        raise InvalidInput(f"no component has thread points: {by} needs `profile: {{component: {{type: {{threads: ..}}}}}}`")
+        raise InvalidInput(
+            f"no component has thread points: {by} needs `profile: {{component: {{type: {{threads: ..}}}}}}`"
+        )
     cpu, memory = sum(p.cpu for p in parts.values()), sum(p.memory for p in parts.values())
     sized = workload.problem(tasks)
     rate = float(sized.rate[sized.spout].sum())
@@ -59,21 +66,32 @@ def allocated(workload: Workload, allocate: Callable[[float, Points], Allocation
 
 def slots_for(parts: Mapping[str, Allocation]) -> int:
     """Slots that hold all of it: whichever of CPU and memory needs more."""
-    return math.ceil(max(sum(p.cpu for p in parts.values()), sum(p.memory for p in parts.values())) / 100 - 1e-9)
+    return math.ceil(
+        max(sum(p.cpu for p in parts.values()), sum(p.memory for p in parts.values())) / 100 - 1e-9
+    )
 
 
-def thread_points(workload: Workload, component: str, types: tuple[str, ...], by: str) -> Points | None:
+def thread_points(
+    workload: Workload, component: str, types: tuple[str, ...], by: str
+) -> Points | None:
     """The measured points of a component; None where it has none. All machine types must agree: a slot is a slot."""
-    found = [cost.threads for kind in types if (cost := workload.cost(component, kind)) is not None and cost.threads]
+    found = [
+        cost.threads
+        for kind in types
+        if (cost := workload.cost(component, kind)) is not None and cost.threads
+    ]
     if not found:
         return None
     if any(points != found[0] for points in found) or len(found) < len(types):
         raise Unsupported(
-            f"{by} knows one kind of slot; the thread points of `{component}` differ between machine types", fix="use headrace"
+            f"{by} knows one kind of slot; the thread points of `{component}` differ between machine types",
+            fix="use headrace",
         )
     if 1 not in found[0]:
         raise InvalidInput(f"profile: the thread points of `{component}` lack those of 1 thread")
     for threads, point in found[0].items():
         if not point.rate > 0:
-            raise InvalidInput(f"profile: `{component}` with {threads} threads has rate {point.rate:g}; it must be above 0")
+            raise InvalidInput(
+                f"profile: `{component}` with {threads} threads has rate {point.rate:g}; it must be above 0"
+            )
     return found[0]

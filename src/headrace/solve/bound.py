@@ -1,9 +1,11 @@
 """A lower bound on crossing traffic for instances of any size, in a second.
 
-Prices on the tasks let every node choose for itself (Lagrangian relaxation of "each task once"); what the best node of a class can keep at
-these prices is bounded as in `knapsack`: each pair's weight is split between its ends, and y tasks of a class collect at most y times a fractional
-knapsack over their neighbours in the room that all y leave. As a function of y, made concave, these sums are then shared out by a greedy
-fill of the node. Any prices and any split give a valid bound; subgradient steps look for good ones.
+Prices on the tasks let every node choose for itself (Lagrangian relaxation of "each task once");
+what the best node of a class can keep at these prices is bounded as in `knapsack`: each pair's
+weight is split between its ends, and y tasks of a class collect at most y times a fractional
+knapsack over their neighbours in the room that all y leave. As a function of y, made concave, these
+sums are then shared out by a greedy fill of the node. Any prices and any split give a valid bound;
+subgradient steps look for good ones.
 """
 
 from __future__ import annotations
@@ -63,13 +65,17 @@ def crossing_bound(
     return (bound, "lagrangian") if bound > 0.0 else (0.0, "trivial")
 
 
-def most_kept_at_all(q: Quotient, *, steps: int | None = None, deadline: Callable[[], bool] | None = None) -> float:
+def most_kept_at_all(
+    q: Quotient, *, steps: int | None = None, deadline: Callable[[], bool] | None = None
+) -> float:
     """Traffic that no plan keeps more of inside nodes; between 0 and all there is."""
     total = float(kept_by(q, q.count[None])[0])
     if total <= 0.0 or not len(q.nodes):
         return total
     relaxation = _relaxation(_few_node_classes(q))
-    kept = _least_upper_bound(relaxation, total, Budget(_rounds(relaxation) if steps is None else steps, deadline))
+    kept = _least_upper_bound(
+        relaxation, total, Budget(_rounds(relaxation) if steps is None else steps, deadline)
+    )
     return float(np.clip(kept + 1e-9 * total, 0.0, total))
 
 
@@ -128,7 +134,8 @@ def _least_upper_bound(r: Relaxation, total: float, budget: Budget) -> float:
     """The least upper bound on the traffic kept that the budget allows to find."""
     node_classes, pairs = len(r.nodes), len(r.other)
     point = Point(
-        price=0.9 * _half_of_incident(r),  # all of it would let no node gain anything: the trivial bound
+        price=0.9
+        * _half_of_incident(r),  # all of it would let no node gain anything: the trivial bound
         split=np.tile(r.weight / 2, (node_classes, 1)),
         order=np.tile(np.arange(pairs), (node_classes, 1)),
         used=np.zeros(len(r.wanted)),
@@ -154,7 +161,9 @@ def _least_upper_bound(r: Relaxation, total: float, budget: Budget) -> float:
 
 
 def _half_of_incident(r: Relaxation) -> Floats:
-    pairs = np.add.reduceat(np.append(r.weight * r.wanted[r.other], 0.0), r.first[:-1]) * (np.diff(r.first) > 0)
+    pairs = np.add.reduceat(np.append(r.weight * r.wanted[r.other], 0.0), r.first[:-1]) * (
+        np.diff(r.first) > 0
+    )
     return (pairs + r.inside * np.maximum(r.wanted - 1, 0)) / 2
 
 
@@ -176,7 +185,11 @@ def evaluate(r: Relaxation, point: Point) -> float:
     """Upper bound on the traffic kept at these prices; leaves behind what the nodes choose."""
     classes, node_classes = len(r.wanted), len(r.nodes)
     most_segments = classes * (GRID + 1)
-    slope, tasks, of_class = np.empty(most_segments), np.empty(most_segments), np.empty(most_segments, np.int64)
+    slope, tasks, of_class = (
+        np.empty(most_segments),
+        np.empty(most_segments),
+        np.empty(most_segments, np.int64),
+    )
     grid_y, grid_f = np.empty(GRID + 2), np.empty(GRID + 2)
     chosen = np.empty(classes)
     point.used[:] = 0.0
@@ -193,7 +206,9 @@ def evaluate(r: Relaxation, point: Point) -> float:
             corners = concave_sum(r, point, j, c, grid_y, grid_f)
             for k in range(1, corners):
                 tasks[segments] = grid_y[k] - grid_y[k - 1]
-                slope[segments] = ((grid_f[k] - grid_f[k - 1]) / tasks[segments] - point.price[c]) / size[c]
+                slope[segments] = (
+                    (grid_f[k] - grid_f[k - 1]) / tasks[segments] - point.price[c]
+                ) / size[c]
                 of_class[segments] = c
                 segments += 1
         chosen[:] = 0.0
@@ -215,7 +230,9 @@ def evaluate(r: Relaxation, point: Point) -> float:
 
 
 @lean
-def sort_pairs(split: Floats, order: Ints, first: int, last: int, other: Ints, size: Floats) -> None:
+def sort_pairs(
+    split: Floats, order: Ints, first: int, last: int, other: Ints, size: Floats
+) -> None:
     """Put order[first:last] in the order of falling split for the far end's size; it was nearly so before."""
     for k in range(first + 1, last):
         pair = order[k]
@@ -256,8 +273,11 @@ def concave_sum(r: Relaxation, point: Point, j: int, c: int, grid_y: Floats, gri
     before = 0
     for k in range(1, points + 1):
         y = (most * k) // points
-        # Between two grid points the room is taken that the fewer tasks leave: too much, never too little.
-        collected = r.inside[c] / 2 * (y - 1) + neighbours_fit(r, point, j, c, room - size * (before + 1))
+        # Between two grid points the room is taken that the fewer tasks leave: too much, never too
+        # little.
+        collected = r.inside[c] / 2 * (y - 1) + neighbours_fit(
+            r, point, j, c, room - size * (before + 1)
+        )
         before = y
         f = y * collected
         while corners > 1:

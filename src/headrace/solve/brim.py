@@ -1,7 +1,8 @@
 """Counts where nodes must be filled to the brim: an integer program over the few ways to do so.
 
-Where little room is left in all, no node may waste more of its CPU than that. So few patterns come into question, and a program that chooses among
-them is small, however many ways there are to deal tasks out. It finds packings that a search by single moves and swaps passes by.
+Where little room is left in all, no node may waste more of its CPU than that. So few patterns come
+into question, and a program that chooses among them is small, however many ways there are to deal
+tasks out. It finds packings that a search by single moves and swaps passes by.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def brimful_counts(instance: Instance) -> Ints | None:
         return None
     q = quotient(instance)
     if not (q.demand[:, :, CPU] == q.demand[0, :, CPU]).all():
-        return None  # what a node wastes is not defined where a task takes more of one than of another
+        return (
+            None  # what a node wastes is not defined where a task takes more of one than of another
+        )
     spare = float(q.nodes @ q.room[:, CPU] - q.count @ q.demand[0, :, CPU])
     if spare < 0:
         return None
@@ -37,14 +40,26 @@ def brimful_counts(instance: Instance) -> Ints | None:
     patterns = np.concatenate(ways)
     node_class = np.repeat(np.arange(len(ways)), [len(some) for some in ways])
     kept = kept_by(q, patterns)
-    every = np.concatenate([q.count, q.nodes]).astype(np.float64)  # task is held, and every node filled, exactly once
+    every = np.concatenate([q.count, q.nodes]).astype(
+        np.float64
+    )  # task is held, and every node filled, exactly once
     of_class = node_class == np.arange(len(ways))[:, None]
-    program = IntegerProgram(kept, csr_array(np.vstack([patterns.T, of_class]).astype(np.float64)), every, every)
-    solution = maximise(program, Budget(steps=1), unit=max(float(kept.max(initial=0.0)), 1.0)).solution
+    program = IntegerProgram(
+        kept, csr_array(np.vstack([patterns.T, of_class]).astype(np.float64)), every, every
+    )
+    solution = maximise(
+        program, Budget(steps=1), unit=max(float(kept.max(initial=0.0)), 1.0)
+    ).solution
     if solution is None:
         return None
     return counts_of(
-        instance, q, [(int(node_class[p]), patterns[p]) for p in np.flatnonzero(solution) for _ in range(int(solution[p]))]
+        instance,
+        q,
+        [
+            (int(node_class[p]), patterns[p])
+            for p in np.flatnonzero(solution)
+            for _ in range(int(solution[p]))
+        ],
     )
 
 
@@ -68,7 +83,8 @@ def fills(q: Quotient, j: int, spare: float) -> Ints | None:
 def filled(most: Ints, demand: Floats, room: Floats, spare: float, found: Ints, visits: int) -> int:
     """Write into `found` every pattern that fits and leaves no more than `spare` CPU; how many, or -1 if they or the visits are too many.
 
-    Classes are taken from the largest to the smallest, and left as soon as the rest of them cannot fill the node any more.
+    Classes are taken from the largest to the smallest, and left as soon as the rest of them cannot
+    fill the node any more.
     """
     classes, resources = demand.shape
     rest = np.zeros(classes + 1)  # CPU that all classes from one on can add

@@ -30,7 +30,9 @@ class Classes:
         owner = np.repeat(np.arange(len(self.component)), np.diff(self.first))
         where = node[self.order]
         placed = where != UNPLACED
-        flat = np.bincount(owner[placed] * nodes + where[placed], minlength=len(self.component) * nodes)
+        flat = np.bincount(
+            owner[placed] * nodes + where[placed], minlength=len(self.component) * nodes
+        )
         return flat.reshape(len(self.component), nodes)
 
     def nodes(self, x: Ints, current: Ints | None = None) -> Ints:
@@ -63,7 +65,8 @@ def _stay(node: Ints, tasks: Ints, current: Ints, left: Ints) -> Ints:
 def classes_of(problem: Problem, *, at_least: bool = False) -> Classes:
     """Group tasks of a component that have the same demand and exchange the same traffic with everybody.
 
-    Local-or-shuffle counts as shuffle; with `at_least` it counts as nothing, so that no plan can cross less than the instance says.
+    Local-or-shuffle counts as shuffle; with `at_least` it counts as nothing, so that no plan can
+    cross less than the instance says.
     """
     alone = np.zeros(problem.task_count, dtype=bool)
     alone[problem.pairs.source] = alone[problem.pairs.target] = True
@@ -81,7 +84,9 @@ def classes_of(problem: Problem, *, at_least: bool = False) -> Classes:
     representative = order[first[:-1]]
     streams = [s for s in problem.streams if not (at_least and s.grouping == "local-or-shuffle")]
     edge_a, edge_b, weight = _edges(problem, streams, of_component, representative, order, first)
-    demand, capacity, apart = _keep_apart(problem, owner, _demand(problem, owner, problem.share[representative]))
+    demand, capacity, apart = _keep_apart(
+        problem, owner, _demand(problem, owner, problem.share[representative])
+    )
     instance = Instance(
         count=np.diff(first),
         edge_a=edge_a,
@@ -104,7 +109,9 @@ def _interchangeable(problem: Problem, component: int, alone: Bools) -> list[Int
     """The tasks of a component in groups nobody could tell apart; tasks of measured pairs stand alone."""
     span = problem.tasks_of(component)
     tasks = np.arange(span.start, span.stop)
-    uneven = [s.received(len(tasks)) for s in problem.streams if s.target == component and not s.even]
+    uneven = [
+        s.received(len(tasks)) for s in problem.streams if s.target == component and not s.even
+    ]
     if problem.task_share is None and not uneven and not alone[span].any():
         return [tasks]
     number = np.where(alone[span], np.arange(1, len(tasks) + 1), 0)
@@ -124,9 +131,15 @@ def _keep_apart(problem: Problem, owner: Ints, demand: Floats) -> tuple[Floats, 
     """Demand, capacity and `apart` by class; a component of several classes is kept apart by a resource every node has one of."""
     apart = problem.apart[owner]
     capacity = problem.free
-    for c in np.flatnonzero(problem.apart & (np.bincount(owner, minlength=len(problem.apart)) > 1)).tolist():
+    for c in np.flatnonzero(
+        problem.apart & (np.bincount(owner, minlength=len(problem.apart)) > 1)
+    ).tolist():
         demand = np.concatenate(
-            [demand, np.broadcast_to((owner == c).astype(np.float64)[:, None], (*demand.shape[:2], 1))], axis=2
+            [
+                demand,
+                np.broadcast_to((owner == c).astype(np.float64)[:, None], (*demand.shape[:2], 1)),
+            ],
+            axis=2,
         )
         capacity = np.column_stack([capacity, np.ones(len(capacity))])
     return demand, capacity, apart
@@ -148,18 +161,26 @@ def _edges(
     first: Ints,
 ) -> tuple[Ints, Ints, Floats]:
     """Class pairs (a <= b) and the traffic, both ways, between one task of each."""
-    size = sum(len(of_component[s.source]) * len(of_component[s.target]) for s in streams) + len(problem.pairs)
+    size = sum(len(of_component[s.source]) * len(of_component[s.target]) for s in streams) + len(
+        problem.pairs
+    )
     if size > MOST_EDGES:
         message = f"the measured shares leave {size:,} different task pairs; the most it takes is {MOST_EDGES:,}"
         raise Unsupported(
-            message, resource="task pairs", needed=size, available=MOST_EDGES, fix="give shares to fewer components"
+            message,
+            resource="task pairs",
+            needed=size,
+            available=MOST_EDGES,
+            fix="give shares to fewer components",
         )
     a_parts: list[Ints] = []
     b_parts: list[Ints] = []
     weights: list[Floats] = []
     for s in streams:
         source, target = np.array(of_component[s.source]), np.array(of_component[s.target])
-        received = s.received(int(problem.tasks[s.target]))[representative[target] - problem.first[s.target]]
+        received = s.received(int(problem.tasks[s.target]))[
+            representative[target] - problem.first[s.target]
+        ]
         rate = s.tuples_per_s * np.outer(problem.share[representative[source]], received)
         a_parts.append(np.repeat(source, len(target)))
         b_parts.append(np.tile(target, len(source)))

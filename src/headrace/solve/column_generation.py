@@ -1,12 +1,14 @@
 """Exact for unsymmetric instances: patterns are generated where they pay, then all that could matter are enumerated.
 
-The master program chooses how many nodes of each class get which pattern so that every task is placed and most traffic is kept. Its linear
-relaxation is solved by column generation, with prices smoothed towards the best known (Wentges 1997). At any prices
+The master program chooses how many nodes of each class get which pattern so that every task is
+placed and most traffic is kept. Its linear relaxation is solved by column generation, with prices
+smoothed towards the best known (Wentges 1997). At any prices
 
     prices @ count + sum over node classes of nodes * (most that a pattern is worth at these prices)
 
-is an upper bound on the traffic kept. A plan falls short of it by what its patterns fall short of the best, so patterns that alone fall
-short by more than the gap to a known plan need not be looked at: the others are enumerated, and an integer program over them decides.
+is an upper bound on the traffic kept. A plan falls short of it by what its patterns fall short of
+the best, so patterns that alone fall short by more than the gap to a known plan need not be looked
+at: the others are enumerated, and an integer program over them decides.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ Placed = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds
 
 SMOOTHING = 0.4  # weight of the best prices known against those of the last master program
 CONVERGED = 2e-4  # of all traffic: the first slack is far more
-STEP_WORK = 150_000_000  # class and neighbour visits of a knapsack search per step, about half a second
+STEP_WORK = (
+    150_000_000  # class and neighbour visits of a knapsack search per step, about half a second
+)
 QUICK_PART = 15  # of a step, for a search that only looks whether some pattern pays
 BEST_FOUND = 32  # patterns that a search for the best hands over
 COLUMNS_KEPT = 3_000  # in the master program; beyond, the worst leave
@@ -78,7 +82,9 @@ class _Master:
         self.pattern = [self.pattern[p] for p in chosen]
         self.of_class = [self.of_class[p] for p in chosen]
         self.kept = [self.kept[p] for p in chosen]
-        self.known = {(j, pattern.tobytes()) for j, pattern in zip(self.of_class, self.pattern, strict=True)}
+        self.known = {
+            (j, pattern.tobytes()) for j, pattern in zip(self.of_class, self.pattern, strict=True)
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +117,9 @@ def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | Non
     """Prices at, or if the budget ends near, the optimum of the linear relaxation; None if it ends before there are any."""
     q = master.q
     everything, tolerance = _everything(q), 1e-2 * _tolerance(q)
-    penalty = 2.0 * everything + 1.0  # for leaving a task out; what is enough shows when the relaxation leaves none out
+    penalty = (
+        2.0 * everything + 1.0
+    )  # for leaving a task out; what is enough shows when the relaxation leaves none out
     best: _Prices | None = None
     smoothing = SMOOTHING
     while not budget.spent():
@@ -130,7 +138,9 @@ def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | Non
         added, floor = _grow(master, trial, task, node, tolerance)
         if added:
             continue
-        searches = [open_search(holder, -trial, float(floor[j])) for j, holder in enumerate(master.nodes)]
+        searches = [
+            open_search(holder, -trial, float(floor[j])) for j, holder in enumerate(master.nodes)
+        ]
         for j, holder in enumerate(master.nodes):
             found = _look(holder, searches[j], _step_nodes(holder) // QUICK_PART)
             added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
@@ -151,7 +161,9 @@ def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | Non
     return best
 
 
-def _grow(master: _Master, trial: Floats, task: Floats, node: Floats, tolerance: float) -> tuple[int, Floats]:
+def _grow(
+    master: _Master, trial: Floats, task: Floats, node: Floats, tolerance: float
+) -> tuple[int, Floats]:
     """Add patterns found by greed that pay in the master program; how many, and the worth of the best of each node class."""
     classes = len(trial)
     added = 0
@@ -165,7 +177,9 @@ def _grow(master: _Master, trial: Floats, task: Floats, node: Floats, tolerance:
     return added, floor
 
 
-def _paying(master: _Master, j: int, patterns: Ints, task: Floats, node: Floats, tolerance: float) -> Ints:
+def _paying(
+    master: _Master, j: int, patterns: Ints, task: Floats, node: Floats, tolerance: float
+) -> Ints:
     return np.flatnonzero(kept_by(master.q, patterns) - patterns @ task - node[j] > tolerance)
 
 
@@ -200,7 +214,10 @@ def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, flo
     classes, node_classes = len(q.count), len(q.nodes)
     shape = csr_array(np.array(master.pattern, dtype=np.float64).reshape(patterns, classes).T)
     left_out = csr_array((np.ones(classes), (np.arange(classes), np.arange(classes))))
-    on_node = csr_array((np.ones(patterns), (master.of_class, np.arange(patterns))), shape=(node_classes, patterns + classes))
+    on_node = csr_array(
+        (np.ones(patterns), (master.of_class, np.arange(patterns))),
+        shape=(node_classes, patterns + classes),
+    )
     result = _linprog(
         np.concatenate([-np.array(master.kept), np.full(classes, penalty)]),
         A_ub=on_node,
@@ -216,14 +233,18 @@ def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, flo
     return -float(result.fun), task, node, float(result.x[patterns:].sum())
 
 
-def _close(master: _Master, plan: Placed | None, prices: _Prices, budget: Budget, unit: float | None) -> Kept:
+def _close(
+    master: _Master, plan: Placed | None, prices: _Prices, budget: Budget, unit: float | None
+) -> Kept:
     """Look ever further below the bound, until a plan is found there or nothing is left to look at."""
     q = master.q
     tolerance = _tolerance(q)
     upper = prices.upper
     if not budget.spent():
         budget.spend()
-        outcome = maximise(_program(q, master.of_class, master.pattern), Budget(steps=1), unit=unit or _scale(q))
+        outcome = maximise(
+            _program(q, master.of_class, master.pattern), Budget(steps=1), unit=unit or _scale(q)
+        )
         plan = _better(q, plan, _placed(master.of_class, master.pattern, outcome.solution))
     slack = FIRST_SLACK * prices.upper
     while True:
@@ -248,7 +269,9 @@ def _close(master: _Master, plan: Placed | None, prices: _Prices, budget: Budget
         slack *= MORE_SLACK
 
 
-def _enumerate(nodes: list[Node], prices: _Prices, slack: float, budget: Budget) -> tuple[list[int], list[Ints], bool]:
+def _enumerate(
+    nodes: list[Node], prices: _Prices, slack: float, budget: Budget
+) -> tuple[list[int], list[Ints], bool]:
     """All patterns worth no less than the best of their node class minus the slack, and whether they are all."""
     of_class: list[int] = []
     patterns: list[Ints] = []
@@ -268,7 +291,10 @@ def _enumerate(nodes: list[Node], prices: _Prices, slack: float, budget: Budget)
 
 def _program(q: Quotient, of_class: list[int], patterns: list[Ints]) -> IntegerProgram:
     counts = np.array(patterns, dtype=np.int64).reshape(len(patterns), len(q.count))
-    on_node = csr_array((np.ones(len(patterns)), (of_class, np.arange(len(patterns)))), shape=(len(q.nodes), len(patterns)))
+    on_node = csr_array(
+        (np.ones(len(patterns)), (of_class, np.arange(len(patterns)))),
+        shape=(len(q.nodes), len(patterns)),
+    )
     return IntegerProgram(
         gain=kept_by(q, counts),
         matrix=csr_array(vstack([csr_array(counts.T.astype(np.float64)), on_node])),
@@ -280,7 +306,11 @@ def _program(q: Quotient, of_class: list[int], patterns: list[Ints]) -> IntegerP
 def _placed(of_class: list[int], patterns: list[Ints], solution: Ints | None) -> Placed | None:
     if solution is None:
         return None
-    return [(of_class[p], patterns[p]) for p in np.flatnonzero(solution) for _ in range(int(solution[p]))]
+    return [
+        (of_class[p], patterns[p])
+        for p in np.flatnonzero(solution)
+        for _ in range(int(solution[p]))
+    ]
 
 
 def _better(q: Quotient, plan: Placed | None, other: Placed | None) -> Placed | None:
@@ -290,7 +320,14 @@ def _better(q: Quotient, plan: Placed | None, other: Placed | None) -> Placed | 
 def _value(q: Quotient, plan: Placed | None) -> float:
     if plan is None:
         return -np.inf
-    return float(kept_by(q, np.array([pattern for _, pattern in plan], dtype=np.int64).reshape(len(plan), len(q.count))).sum())
+    return float(
+        kept_by(
+            q,
+            np.array([pattern for _, pattern in plan], dtype=np.int64).reshape(
+                len(plan), len(q.count)
+            ),
+        ).sum()
+    )
 
 
 def _everything(q: Quotient) -> float:

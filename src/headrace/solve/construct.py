@@ -91,7 +91,16 @@ def room_with_slots(terms: Terms, state: State, c: int, n: int, k: int) -> int:
 
 
 @kernel
-def fill(terms: Terms, state: State, bench: Bench, n: int, seed: int, noise: float, rng: NDArray[np.uint64], added: int) -> int:
+def fill(
+    terms: Terms,
+    state: State,
+    bench: Bench,
+    n: int,
+    seed: int,
+    noise: float,
+    rng: NDArray[np.uint64],
+    added: int,
+) -> int:
     """Grow a connected piece from class `seed` on node n until nothing adjacent fits; gives the end of `bench.added`."""
     y = terms.node_type[n]
     left, frontier, marked = bench.left, bench.frontier, bench.marked
@@ -103,7 +112,8 @@ def fill(terms: Terms, state: State, bench: Bench, n: int, seed: int, noise: flo
         k = 0
         if added < bench.added.shape[0]:
             k = room_with_slots(terms, state, c, n, left[c])
-            # An eighth of the room at a time: two adjacent classes then grow in step, which keeps their product large.
+            # An eighth of the room at a time: two adjacent classes then grow in step, which keeps
+            # their product large.
             whole = room(terms, state, c, n, terms.wanted[c])
             k = min(k, max(1, whole // 8))
         if k == 0:
@@ -170,7 +180,13 @@ def worth(terms: Terms, state: State, bench: Bench, n: int, cut_weight: float) -
 
 @kernel
 def settle(
-    terms: Terms, state: State, bench: Bench, c: int, manner: int, traffic_per_size: float, rng: NDArray[np.uint64]
+    terms: Terms,
+    state: State,
+    bench: Bench,
+    c: int,
+    manner: int,
+    traffic_per_size: float,
+    rng: NDArray[np.uint64],
 ) -> None:
     """Place the tasks of class c that are left wherever they fit best; what fits nowhere overloads the least bad node."""
     nodes = terms.limit.shape[0]
@@ -189,11 +205,20 @@ def settle(
             free = 0.0
             for r in range(terms.unit.shape[0]):
                 if terms.limit[n, r] < np.inf:
-                    free += (terms.limit[n, r] - state.used[n, r] - k * terms.demand[y, c, r]) * terms.unit[r]
+                    free += (
+                        terms.limit[n, r] - state.used[n, r] - k * terms.demand[y, c, r]
+                    ) * terms.unit[r]
             # A small preference for open nodes keeps the number of nodes low.
             score = 0.0 if state.tasks[n] > 0 else -0.1
             if manner == BY_TRAFFIC:
-                score += k * state.pull[n, c] / (k * terms.size[y, c]) / max(traffic_per_size, 1e-300) * 4.0 - 0.1 * free
+                score += (
+                    k
+                    * state.pull[n, c]
+                    / (k * terms.size[y, c])
+                    / max(traffic_per_size, 1e-300)
+                    * 4.0
+                    - 0.1 * free
+                )
             elif manner == TIGHTEST:
                 score -= free
             else:
@@ -262,7 +287,9 @@ def build(
 
 
 @kernel
-def grow_node(terms: Terms, state: State, bench: Bench, recipe: Recipe, n: int, rng: NDArray[np.uint64]) -> None:
+def grow_node(
+    terms: Terms, state: State, bench: Bench, recipe: Recipe, n: int, rng: NDArray[np.uint64]
+) -> None:
     """Put the best of several grown pieces on node n, then further pieces that fit beside it."""
     classes = state.x.shape[1]
     left, part, part_left = bench.left, bench.part, bench.part_left
@@ -292,7 +319,9 @@ def grow_node(terms: Terms, state: State, bench: Bench, recipe: Recipe, n: int, 
         for _ in range(4):  # beside it, pieces that need no other node
             e = pick(rng, classes)
             looked = 0
-            while looked < classes and (left[e] == 0 or not terms.allowed[n, e] or room(terms, state, e, n, ONE) == 0):
+            while looked < classes and (
+                left[e] == 0 or not terms.allowed[n, e] or room(terms, state, e, n, ONE) == 0
+            ):
                 e = (e + 1) % classes
                 looked += 1
             if looked == classes:

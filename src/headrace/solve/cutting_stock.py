@@ -1,9 +1,11 @@
 """Machines chosen by what they can hold: a cutting-stock program over patterns, whole tasks on one machine.
 
-For task counts that are fixed, the tasks of a component are all alike, so what a machine holds is a pattern: how many tasks of each component.
-The cheapest machines are the cheapest patterns that hold all tasks. Patterns are made as the linear program asks for them, then
-machines are rented in whole numbers, step by step. How large tasks should be is tried out: large ones cost less that does not grow with the rate, small ones
-fill machines better. A component's tasks fill a thread, or a half or a third of one, on the type that does most of its work in the relaxation.
+For task counts that are fixed, the tasks of a component are all alike, so what a machine holds is a
+pattern: how many tasks of each component. The cheapest machines are the cheapest patterns that hold
+all tasks. Patterns are made as the linear program asks for them, then machines are rented in whole
+numbers, step by step. How large tasks should be is tried out: large ones cost less that does not
+grow with the rate, small ones fill machines better. A component's tasks fill a thread, or a half or
+a third of one, on the type that does most of its work in the relaxation.
 """
 
 from __future__ import annotations
@@ -18,8 +20,18 @@ from scipy.optimize import linprog
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.solve.rate_lp import Fluid, Pools
 
-SHARES = (1.0, 1 / 2, 1 / 3, 1 / 4)  # of a thread that tasks fill, so that whole numbers of them fill a machine
-SMALLER = (0.4, 0.3, 0.2, 0.14)  # on the slowest type, so that tasks fit all: where the others do not fit the machines there are
+SHARES = (
+    1.0,
+    1 / 2,
+    1 / 3,
+    1 / 4,
+)  # of a thread that tasks fill, so that whole numbers of them fill a machine
+SMALLER = (
+    0.4,
+    0.3,
+    0.2,
+    0.14,
+)  # on the slowest type, so that tasks fit all: where the others do not fit the machines there are
 ROUNDS = 120  # of new patterns
 GOOD_ENOUGH = 2e-3  # relative: patterns that improve the linear program by less are not looked for
 DIVE_ROUNDS = 6  # of new patterns after machines were rented
@@ -38,22 +50,38 @@ class Sizes:
 
 
 def packed(
-    pools: Pools, fluid: Fluid, price: Floats, available: Floats, deadline: Callable[[], bool] | None = None
+    pools: Pools,
+    fluid: Fluid,
+    price: Floats,
+    available: Floats,
+    deadline: Callable[[], bool] | None = None,
 ) -> tuple[Ints, Ints] | None:
     """Cheap machines [P] that carry the relaxation's factor, and the tasks on them [C, N], nodes in the order of the types; None if none were
     found."""
     main = (fluid.handled * pools.by_rate).argmax(axis=1)
     slowest = np.where(pools.may, pools.by_rate, -1.0).argmax(axis=1)
     for shares, kind in ((SHARES, main), (SMALLER, slowest)):
-        best = _best_of(pools, [sizes_of(pools, fluid.factor, share, kind) for share in shares], price, available, deadline)
+        best = _best_of(
+            pools,
+            [sizes_of(pools, fluid.factor, share, kind) for share in shares],
+            price,
+            available,
+            deadline,
+        )
         if best is not None:
             order = np.argsort(best.kind, kind="stable")
-            return np.bincount(best.kind, minlength=len(price)).astype(np.int64), best.holds[order].T.copy()
+            return np.bincount(best.kind, minlength=len(price)).astype(np.int64), best.holds[
+                order
+            ].T.copy()
     return None
 
 
 def _best_of(
-    pools: Pools, choices: Sequence[Sizes | None], price: Floats, available: Floats, deadline: Callable[[], bool] | None
+    pools: Pools,
+    choices: Sequence[Sizes | None],
+    price: Floats,
+    available: Floats,
+    deadline: Callable[[], bool] | None,
 ) -> Packed | None:
     """The cheapest whole machines for any of these sizes; those whose linear program is cheapest are looked at."""
     tried: list[tuple[Sizes, Patterns]] = []
@@ -67,21 +95,33 @@ def _best_of(
         dived(pools, sizes, patterns, price, available, deadline)
         for sizes, patterns in sorted(tried, key=lambda t: t[1].value)[:BEST]
     ]
-    return min((p for p in found if p is not None), key=lambda p: float(price[p.kind].sum()), default=None)
+    return min(
+        (p for p in found if p is not None), key=lambda p: float(price[p.kind].sum()), default=None
+    )
 
 
 def sizes_of(pools: Pools, factor: float, share: float, main: Ints) -> Sizes | None:
     """Tasks that fill a share of a thread on the main type [C] of their component; None where it may not have so many."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        need = np.where(pools.may, factor * pools.by_rate / np.maximum(share * pools.thread - pools.fixed, 1e-9), 0.0)
-        least = np.where(pools.may, factor * pools.by_rate / np.maximum(pools.thread - pools.fixed, 1e-9), np.inf).min(axis=1)
+        need = np.where(
+            pools.may,
+            factor * pools.by_rate / np.maximum(share * pools.thread - pools.fixed, 1e-9),
+            0.0,
+        )
+        least = np.where(
+            pools.may, factor * pools.by_rate / np.maximum(pools.thread - pools.fixed, 1e-9), np.inf
+        ).min(axis=1)
     wanted = need[np.arange(len(need)), main]
     tasks = np.minimum(np.maximum(np.ceil(wanted * (1 - 1e-9)), 1.0), pools.most)
     if (least > tasks * (1 + 1e-9)).any() or tasks.sum() > MOST_TASKS:
         return None
     cpu = factor * pools.by_rate / tasks[:, None] + pools.fixed
     fits = pools.may & (cpu <= pools.thread * (1 + 1e-9))
-    return Sizes(tasks.astype(np.int64), np.where(fits, cpu, np.inf)) if fits.any(axis=1).all() else None
+    return (
+        Sizes(tasks.astype(np.int64), np.where(fits, cpu, np.inf))
+        if fits.any(axis=1).all()
+        else None
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,12 +153,18 @@ def generated(
     deadline: Callable[[], bool] | None = None,
 ) -> Patterns:
     """Patterns for the linear program's optimum, or near it, from those known."""
-    kind, holds = _first(pools, sizes, len(price)) if known is None else (known.kind, np.minimum(known.holds, sizes.tasks))
+    kind, holds = (
+        _first(pools, sizes, len(price))
+        if known is None
+        else (known.kind, np.minimum(known.holds, sizes.tasks))
+    )
     penalty = np.full(len(sizes.tasks), 10 * float(price.max()))  # of a task without a machine
     while True:
         keep = _distinct(kind, holds)
         kind, holds = kind[keep], holds[keep]
-        value, times, left, worth, rent = _relaxed(kind, holds, sizes.tasks, price, available, penalty)
+        value, times, left, worth, rent = _relaxed(
+            kind, holds, sizes.tasks, price, available, penalty
+        )
         gain, more = 0.0, []
         for p in np.flatnonzero(available > 0).tolist() if rounds > 0 else ():
             held = best_held(pools, sizes, p, worth)
@@ -140,7 +186,9 @@ def _first(pools: Pools, sizes: Sizes, kinds: int) -> tuple[Ints, Ints]:
         for p in range(kinds)
         for c in np.flatnonzero(np.isfinite(sizes.cpu[:, p])).tolist()
     ]
-    return np.array([p for p, _ in rows], dtype=np.int64), np.array([held for _, held in rows], dtype=np.int64)
+    return np.array([p for p, _ in rows], dtype=np.int64), np.array(
+        [held for _, held in rows], dtype=np.int64
+    )
 
 
 def _distinct(kind: Ints, holds: Ints) -> Ints:
@@ -160,7 +208,10 @@ def _relaxed(
     result: Any = linprog(
         np.concatenate([price[kind], penalty]),
         A_ub=np.vstack(
-            [-np.hstack([holds.T, np.eye(components)]), np.hstack([of_kind[scarce], np.zeros((scarce.sum(), components))])]
+            [
+                -np.hstack([holds.T, np.eye(components)]),
+                np.hstack([of_kind[scarce], np.zeros((scarce.sum(), components))]),
+            ]
         ),
         b_ub=np.concatenate([-tasks.astype(np.float64), available[scarce]]),
         method="highs",
@@ -188,12 +239,18 @@ def best_held(pools: Pools, sizes: Sizes, kind: int, worth: Floats) -> Ints:
     if not np.isfinite(pools.cpu[kind]):
         holds[useful] = most
     else:
-        units = np.ceil(cpu[useful] / float(pools.cpu[kind]) * GRID * (1 - ROUNDING)).astype(np.int64)
+        units = np.ceil(cpu[useful] / float(pools.cpu[kind]) * GRID * (1 - ROUNDING)).astype(
+            np.int64
+        )
         holds[useful] = _knapsack(np.maximum(units, 1), worth[useful], most.astype(np.int64))
     density = worth[useful] / np.maximum(cpu[useful], 1e-9)
     for k in np.flatnonzero(np.isfinite(room)).tolist():  # rarely: CPU fills up first
         for c in useful[np.argsort(density)].tolist():
-            while holds[c] and pools.other[c, k] > 0 and pools.other[:, k] @ holds > room[k] * (1 + 1e-9):
+            while (
+                holds[c]
+                and pools.other[c, k] > 0
+                and pools.other[:, k] @ holds > room[k] * (1 + 1e-9)
+            ):
                 holds[c] -= 1
     return holds
 
@@ -223,7 +280,12 @@ def _knapsack(units: Ints, worth: Floats, most: Ints) -> Ints:
 
 
 def dived(
-    pools: Pools, sizes: Sizes, patterns: Patterns, price: Floats, available: Floats, deadline: Callable[[], bool] | None
+    pools: Pools,
+    sizes: Sizes,
+    patterns: Patterns,
+    price: Floats,
+    available: Floats,
+    deadline: Callable[[], bool] | None,
 ) -> Packed | None:
     """Whole machines: the patterns taken most are rented, and the program is asked again about the tasks that are left."""
     left, there = sizes.tasks.copy(), available.copy()
@@ -234,8 +296,12 @@ def dived(
             return None
         times = np.floor(patterns.times + 1e-6).astype(np.int64)
         if not times.any():
-            filled = (patterns.holds * np.where(np.isfinite(sizes.cpu), sizes.cpu, 0.0).T[patterns.kind]).sum(axis=1)
-            times[np.lexsort((-filled / pools.cpu[patterns.kind], -np.round(patterns.times, 3)))[0]] = 1
+            filled = (
+                patterns.holds * np.where(np.isfinite(sizes.cpu), sizes.cpu, 0.0).T[patterns.kind]
+            ).sum(axis=1)
+            times[
+                np.lexsort((-filled / pools.cpu[patterns.kind], -np.round(patterns.times, 3)))[0]
+            ] = 1
         for j in np.flatnonzero(times).tolist():
             for _ in range(int(times[j])):
                 holds = np.minimum(patterns.holds[j], left)
@@ -246,5 +312,7 @@ def dived(
                     there[patterns.kind[j]] -= 1
         rest = Sizes(left, sizes.cpu)
         if left.any():
-            patterns = generated(pools, rest, price, there, known=patterns, rounds=DIVE_ROUNDS, deadline=deadline)
+            patterns = generated(
+                pools, rest, price, there, known=patterns, rounds=DIVE_ROUNDS, deadline=deadline
+            )
     return Packed(np.array(kinds, dtype=np.int64), np.array(held, dtype=np.int64))

@@ -1,8 +1,9 @@
 """One machine per task: the largest factor of the rates within a budget, or the least cost for a factor, proven.
 
-A component with n tasks, evenly loaded, on machines of one type carries n times what one of them carries; the whole topology carries what its
-weakest component does. So only multiples of single rates can be the answer, and between two of them nothing changes: search them by
-halving, and ask for each whether machines for it can be paid.
+A component with n tasks, evenly loaded, on machines of one type carries n times what one of them
+carries; the whole topology carries what its weakest component does. So only multiples of single
+rates can be the answer, and between two of them nothing changes: search them by halving, and ask
+for each whether machines for it can be paid.
 """
 
 from __future__ import annotations
@@ -40,22 +41,29 @@ class Market:
         fits = self.carries > 0
         exact = np.divide(factor, self.carries, out=np.zeros_like(self.carries), where=fits)
         tasks = np.maximum(np.ceil(exact * (1 - ROUNDING)), 1.0)
-        limit = np.minimum(self.most[:, None], self.available.sum() if mixed else self.available[None, :])
+        limit = np.minimum(
+            self.most[:, None], self.available.sum() if mixed else self.available[None, :]
+        )
         return np.where(fits & (tasks <= limit), tasks, 0.0).astype(np.int64)
 
     def factor(self, machines: Ints, of: Bools | None = None) -> float:
         """What machines[C, Y] carry: every component's tasks share its load evenly, so its slowest machine sets the pace; `of` leaves some out."""
         slowest = np.where(machines > 0, self.carries, np.inf).min(axis=1)
-        return float((slowest * machines.sum(axis=1)).min(initial=np.inf, where=True if of is None else of))
+        return float(
+            (slowest * machines.sum(axis=1)).min(initial=np.inf, where=True if of is None else of)
+        )
 
     def highest(self, budget: float) -> float:
         """No machines within a budget carry more: as if tasks could be cut at will, and as if each component had all machines."""
         with np.errstate(divide="ignore"):
-            per_factor = np.where(self.carries > 0, self.price / np.where(self.carries > 0, self.carries, 1.0), np.inf).min(
-                axis=1
-            )
+            per_factor = np.where(
+                self.carries > 0, self.price / np.where(self.carries > 0, self.carries, 1.0), np.inf
+            ).min(axis=1)
         paid = budget * (1 + ROUNDING) / per_factor.sum() if per_factor.sum() > 0 else np.inf
-        return min(float(paid), float((np.minimum(self.most, self.available.sum()) * self.carries.max(axis=1)).min()))
+        return min(
+            float(paid),
+            float((np.minimum(self.most, self.available.sum()) * self.carries.max(axis=1)).min()),
+        )
 
     def cost(self, machines: Ints) -> float:
         """Price of machines[C, Y]."""
@@ -86,7 +94,8 @@ def cheapest(
 ) -> Ints | None:
     """Machines [C, Y] that carry a factor for the least money; None if there are none within the budget.
 
-    With `any_will_do` the first found within the budget is enough; with `soon` a long proof is not waited for.
+    With `any_will_do` the first found within the budget is enough; with `soon` a long proof is not
+    waited for.
     """
     need = market.needed(factor, mixed=mixed)
     usable = need > 0
@@ -102,7 +111,9 @@ def cheapest(
     if (machines.sum(axis=0) <= market.available).all():
         return machines  # nothing is scarce
     effort = Effort(budget, any_will_do, soon)
-    found = _mixed(market, need, usable, effort) if mixed else _one_type(market, need, usable, effort)
+    found = (
+        _mixed(market, need, usable, effort) if mixed else _one_type(market, need, usable, effort)
+    )
     return None if found is None or market.cost(found) > budget * (1 + ROUNDING) else found
 
 
@@ -125,14 +136,19 @@ def _one_type(market: Market, need: Ints, usable: Bools, effort: Effort) -> Ints
 def _choice_rows(market: Market, need: Ints, c: Ints, y: Ints) -> list[LinearConstraint]:
     pick = np.arange(len(c))
     one = csr_array((np.ones(len(c)), (c, pick)), shape=(len(need), len(c)))
-    scarce = csr_array((need[c, y].astype(np.float64), (y, pick)), shape=(len(market.price), len(c)))
+    scarce = csr_array(
+        (need[c, y].astype(np.float64), (y, pick)), shape=(len(market.price), len(c))
+    )
     return [highs.rows(one, 1, 1), highs.rows(scarce, -np.inf, market.available.astype(np.float64))]
 
 
-def _worth_choosing(market: Market, need: Ints, c: Ints, y: Ints, budget: float) -> tuple[Ints, Ints]:
+def _worth_choosing(
+    market: Market, need: Ints, c: Ints, y: Ints, budget: float
+) -> tuple[Ints, Ints]:
     """The choices (component, type) that a plan within the budget can hold: one that costs more than is left over in the linear program is out.
 
-    Near the largest factor the budget leaves next to nothing over, so few choices remain, and the proof is short.
+    Near the largest factor the budget leaves next to nothing over, so few choices remain, and the
+    proof is short.
     """
     if not np.isfinite(budget):
         return c, y
@@ -152,8 +168,13 @@ def _worth_choosing(market: Market, need: Ints, c: Ints, y: Ints, budget: float)
         return c, y
     worth, rent = np.asarray(result.eqlin.marginals), np.asarray(result.ineqlin.marginals)
     beyond = count * market.price[y] - worth[c] - rent[y] * count
-    # Any duals give a bound, so these figures are worked out again and owe nothing to the solver's tolerances.
-    least = float(worth.sum() + np.minimum(rent, 0.0) @ market.available + np.minimum(_least_of(beyond, c, len(need)), 0.0).sum())
+    # Any duals give a bound, so these figures are worked out again and owe nothing to the solver's
+    # tolerances.
+    least = float(
+        worth.sum()
+        + np.minimum(rent, 0.0) @ market.available
+        + np.minimum(_least_of(beyond, c, len(need)), 0.0).sum()
+    )
     kept = least + np.maximum(beyond, 0.0) <= budget * (1 + ROUNDING)
     return c[kept], y[kept]
 
@@ -166,16 +187,27 @@ def _least_of(values: Floats, group: Ints, groups: int) -> Floats:
 
 def _mixed(market: Market, need: Ints, usable: Bools, effort: Effort) -> Ints | None:
     """Any types for the tasks of a component: a level n of parallelism is chosen, then n machines of the types that do with n tasks."""
-    level: list[tuple[int, int]] = sorted({(int(c), int(need[c, y])) for c, y in zip(*np.nonzero(usable), strict=True)})
-    arcs = [(i, c, y) for i, (c, n) in enumerate(level) for y in np.flatnonzero(usable[c] & (need[c] <= n)).tolist()]
+    level: list[tuple[int, int]] = sorted(
+        {(int(c), int(need[c, y])) for c, y in zip(*np.nonzero(usable), strict=True)}
+    )
+    arcs = [
+        (i, c, y)
+        for i, (c, n) in enumerate(level)
+        for y in np.flatnonzero(usable[c] & (need[c] <= n)).tolist()
+    ]
     levels, size = len(level), len(level) + len(arcs)
     at = np.arange(len(arcs))
     which, owner, kind = (np.array(column) for column in zip(*arcs, strict=True))
-    one = csr_array((np.ones(levels), ([c for c, _ in level], np.arange(levels))), shape=(len(need), size))
+    one = csr_array(
+        (np.ones(levels), ([c for c, _ in level], np.arange(levels))), shape=(len(need), size)
+    )
     filled = csr_array(
         (
             np.concatenate([np.ones(len(arcs)), [-float(n) for _, n in level]]),
-            (np.concatenate([which, np.arange(levels)]), np.concatenate([levels + at, np.arange(levels)])),
+            (
+                np.concatenate([which, np.arange(levels)]),
+                np.concatenate([levels + at, np.arange(levels)]),
+            ),
         ),
         shape=(levels, size),
     )
@@ -186,7 +218,9 @@ def _mixed(market: Market, need: Ints, usable: Bools, effort: Effort) -> Ints | 
         highs.rows(scarce, -np.inf, market.available.astype(np.float64)),
     ]
     cost = np.concatenate([np.zeros(levels), market.price[kind]])
-    chosen = _solved(cost, rows, effort, np.concatenate([np.ones(levels), np.full(len(arcs), np.inf)]))
+    chosen = _solved(
+        cost, rows, effort, np.concatenate([np.ones(levels), np.full(len(arcs), np.inf)])
+    )
     if chosen is None:
         return None
     machines = np.zeros_like(need)
@@ -194,14 +228,25 @@ def _mixed(market: Market, need: Ints, usable: Bools, effort: Effort) -> Ints | 
     return machines
 
 
-def _solved(cost: Floats, rows: list[LinearConstraint], effort: Effort, upper: float | Floats = 1.0) -> Floats | None:
+def _solved(
+    cost: Floats, rows: list[LinearConstraint], effort: Effort, upper: float | Floats = 1.0
+) -> Floats | None:
     """Least cost over whole numbers; None where the budget forbids every solution."""
     if np.isfinite(effort.budget):
-        rows = [*rows, highs.rows(csr_array(cost[None, :]), -np.inf, effort.budget * (1 + ROUNDING / 2))]
+        rows = [
+            *rows,
+            highs.rows(csr_array(cost[None, :]), -np.inf, effort.budget * (1 + ROUNDING / 2)),
+        ]
     options: dict[str, float] = {"mip_rel_gap": 1.0 if effort.any_will_do else 1e-9}
     if effort.soon:
         options["node_limit"] = SOON
-    result = highs.least(cost, constraints=rows, integrality=np.ones(len(cost)), bounds=highs.bounds(0, upper), options=options)
+    result = highs.least(
+        cost,
+        constraints=rows,
+        integrality=np.ones(len(cost)),
+        bounds=highs.bounds(0, upper),
+        options=options,
+    )
     if result.x is None and effort.soon and result.status != 2:  # 2: proven to have no solution
         raise _Undecided
     return None if result.x is None else np.asarray(result.x, dtype=np.float64)
@@ -218,19 +263,31 @@ def fastest(market: Market, budget: float, *, mixed: bool = False) -> Ints | Non
         low = int(np.searchsorted(factors, market.factor(single) * (1 - ROUNDING)))
     doubtful = high  # nothing from here on is known to be carried, but only factors[high] is known not to be
     while high - low > 1:
-        # A proof that a factor just above the best one is too much takes longest, and one such proof is enough: what is not decided
-        # soon is left for later, when only the next factor is asked about.
+        # A proof that a factor just above the best one is too much takes longest, and one such
+        # proof is enough: what is not decided soon is left for later, when only the next factor is
+        # asked about.
         sure = doubtful - low <= 1
         middle = low + 1 if sure else (low + doubtful) // 2
         try:
-            found = cheapest(market, float(factors[middle]), budget=budget, mixed=mixed, any_will_do=True, soon=not sure)
+            found = cheapest(
+                market,
+                float(factors[middle]),
+                budget=budget,
+                mixed=mixed,
+                any_will_do=True,
+                soon=not sure,
+            )
         except _Undecided:
             doubtful = middle
             continue
         if found is None:
             high = doubtful = middle
         else:  # whole machines may carry more than was asked for
-            low = max(middle, int(np.searchsorted(factors, market.factor(found) * (1 + ROUNDING), side="right")) - 1)
+            low = max(
+                middle,
+                int(np.searchsorted(factors, market.factor(found) * (1 + ROUNDING), side="right"))
+                - 1,
+            )
             low = min(low, high - 1)
             doubtful = high if sure else max(doubtful, low + 1)
     return cheapest(market, float(factors[low]) if low >= 0 else 0.0, budget=budget, mixed=mixed)
@@ -242,10 +299,22 @@ def candidates(market: Market, budget: float) -> Floats:
     if not real.any():
         return np.zeros(0)
     highest = market.highest(budget)
-    tasks = np.where(real, np.minimum(highest / np.where(real, market.carries, 1.0), market.available), 0.0)
+    tasks = np.where(
+        real, np.minimum(highest / np.where(real, market.carries, 1.0), market.available), 0.0
+    )
     tasks = np.minimum(np.ceil(tasks), market.most[:, None]).astype(np.int64)
     if tasks.sum() > MOST_CANDIDATES:
         message = f"the budget would buy {int(tasks.max()):,} machines for one component; too many to search one by one"
-        raise Unsupported(message, resource="machines", needed=float(tasks.sum()), available=MOST_CANDIDATES, fix="use headrace")
+        raise Unsupported(
+            message,
+            resource="machines",
+            needed=float(tasks.sum()),
+            available=MOST_CANDIDATES,
+            fix="use headrace",
+        )
     cells = np.argwhere(real).tolist()
-    return np.unique(np.concatenate([market.carries[c, y] * np.arange(1, int(tasks[c, y]) + 1) for c, y in cells]))
+    return np.unique(
+        np.concatenate(
+            [market.carries[c, y] * np.arange(1, int(tasks[c, y]) + 1) for c, y in cells]
+        )
+    )

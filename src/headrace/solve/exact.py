@@ -14,7 +14,9 @@ from headrace.solve.integer_program import Budget, common_unit, maximise
 from headrace.solve.patterns import node_patterns, piece_model
 from headrace.solve.symmetry import Quotient, counts_of, patterns_of, quotient
 
-PIECE_ATTEMPTS = 3  # at the program over pieces, each with more nodes, before column generation has its turn
+PIECE_ATTEMPTS = (
+    3  # at the program over pieces, each with more nodes, before column generation has its turn
+)
 MOST_CLASSES = 400  # above, no proof is in reach, and the bound for large instances is all there is
 
 
@@ -31,20 +33,30 @@ class Proof:
 
 
 def least_crossing(
-    instance: Instance, *, start: Ints | None = None, steps: int | None = None, deadline: Callable[[], bool] | None = None
+    instance: Instance,
+    *,
+    start: Ints | None = None,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
 ) -> Proof:
     """The counts x[C, N] with least crossing traffic, or the best that the budget allows with an honest bound.
 
-    `start` is a plan that fits. A step is one round of column generation, a stretch of a knapsack search as long as such a round,
-    or one attempt at an integer program.
+    `start` is a plan that fits. A step is one round of column generation, a stretch of a knapsack
+    search as long as such a round, or one attempt at an integer program.
     """
     if start is not None and instance.crossing(start) <= 1e-12 * max(instance.total_weight, 1.0):
-        return Proof(start.copy(), 0.0, True, "exact", "done", False)  # nothing crosses: nothing to prove
+        return Proof(
+            start.copy(), 0.0, True, "exact", "done", False
+        )  # nothing crosses: nothing to prove
     q = quotient(instance)
     if not q.most.any(axis=0).all():
-        return Proof(None, np.inf, False, "exact", "done", True)  # some task fits on no node, not even alone
+        return Proof(
+            None, np.inf, False, "exact", "done", True
+        )  # some task fits on no node, not even alone
     if not len(q.count):
-        return Proof(np.zeros(instance.allowed.shape, dtype=np.int64), 0.0, True, "exact", "done", False)
+        return Proof(
+            np.zeros(instance.allowed.shape, dtype=np.int64), 0.0, True, "exact", "done", False
+        )
     budget = Budget(steps, deadline)
     kept, kind = _most_kept(q, None if start is None else patterns_of(q, start), budget)
     if kept.done and kept.placed is None and start is None:
@@ -80,12 +92,16 @@ def _most_kept(q: Quotient, known: Placed | None, budget: Budget) -> tuple[Kept,
     return Kept(further.placed, upper, False), kind
 
 
-def _by_pieces(q: Quotient, known: Placed | None, budget: Budget, unit: float | None) -> Kept | None:
+def _by_pieces(
+    q: Quotient, known: Placed | None, budget: Budget, unit: float | None
+) -> Kept | None:
     """The answer of the program over connected pieces; None where there are too many pieces."""
     model = piece_model(q)
     if model is None:
         return None
     part = budget.part(PIECE_ATTEMPTS)
-    outcome = maximise(model.program, part, unit=unit or max(float(q.edge_weight.max(initial=0.0)), 1e-30))
+    outcome = maximise(
+        model.program, part, unit=unit or max(float(q.edge_weight.max(initial=0.0)), 1e-30)
+    )
     placed = known if outcome.solution is None else node_patterns(model, outcome.solution)
     return Kept(placed, outcome.bound, outcome.done)

@@ -25,10 +25,19 @@ class Machines(NamedTuple):
 
 
 @kernel
-def best_placement(machines: Machines, count: Ints, best: Ints, best_factor: Floats, x: Ints, used: Floats, steps: Ints) -> None:
+def best_placement(
+    machines: Machines,
+    count: Ints,
+    best: Ints,
+    best_factor: Floats,
+    x: Ints,
+    used: Floats,
+    steps: Ints,
+) -> None:
     """Raise best_factor[0], with its placement in best[C, N], if some placement of count[C] instances does.
 
-    Scratch: x[C, N], used[3, N]. steps[0] counts down the places looked at; the search is cut where it falls below 0.
+    Scratch: x[C, N], used[3, N]. steps[0] counts down the places looked at; the search is cut where
+    it falls below 0.
     """
     components, nodes = x.shape
     load, fixed, tasks = used[0], used[1], used[2]
@@ -49,7 +58,9 @@ def best_placement(machines: Machines, count: Ints, best: Ints, best_factor: Flo
             v = -1 if n == nodes - 1 else v - 1
         else:
             v = min(left, machines.most - int(tasks[n])) if machines.may[c, n] else 0
-            if machines.like_previous[n]:  # of columns that could change places, the larger comes first
+            if machines.like_previous[
+                n
+            ]:  # of columns that could change places, the larger comes first
                 alike = True
                 for e in range(c):
                     if x[e, n] != x[e, n - 1]:
@@ -70,11 +81,18 @@ def best_placement(machines: Machines, count: Ints, best: Ints, best_factor: Flo
         if steps[0] < 0:
             return
         wanted = best_factor[0] * (1 + BETTER)
-        if fixed[n] + wanted * load[n] > machines.cpu[n] or (load[n] == 0.0 and fixed[n] > machines.cpu[n]):
+        if fixed[n] + wanted * load[n] > machines.cpu[n] or (
+            load[n] == 0.0 and fixed[n] > machines.cpu[n]
+        ):
             continue
-        if v > 0 and machines.fixed[c, n] + wanted * machines.by_rate[c, n] / count[c] > machines.thread:
+        if (
+            v > 0
+            and machines.fixed[c, n] + wanted * machines.by_rate[c, n] / count[c] > machines.thread
+        ):
             continue
-        if room_left(machines, count, load, fixed, wanted) < least_need(machines, count, x, c, n, wanted):
+        if room_left(machines, count, load, fixed, wanted) < least_need(
+            machines, count, x, c, n, wanted
+        ):
             continue
         if at < components * nodes - 1:
             at += 1
@@ -85,7 +103,12 @@ def best_placement(machines: Machines, count: Ints, best: Ints, best_factor: Flo
                 factor = min(factor, (machines.cpu[j] - fixed[j]) / load[j])
             for e in range(components):
                 if x[e, j] > 0 and machines.by_rate[e, j] > 0.0:
-                    factor = min(factor, (machines.thread - machines.fixed[e, j]) * count[e] / machines.by_rate[e, j])
+                    factor = min(
+                        factor,
+                        (machines.thread - machines.fixed[e, j])
+                        * count[e]
+                        / machines.by_rate[e, j],
+                    )
         if factor > wanted:
             best_factor[0] = factor
             for e in range(components):
@@ -114,6 +137,8 @@ def least_need(machines: Machines, count: Ints, x: Ints, c: int, n: int, factor:
         least = np.inf
         for j in range(x.shape[1]):
             if machines.may[e, j]:
-                least = min(least, factor * machines.by_rate[e, j] / count[e] + machines.fixed[e, j])
+                least = min(
+                    least, factor * machines.by_rate[e, j] / count[e] + machines.fixed[e, j]
+                )
         need += left * least
     return need

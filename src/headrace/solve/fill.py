@@ -35,14 +35,19 @@ class Filled:
 
     def tasks(self, load: Load) -> dict[str, int]:
         """Tasks of every component by name."""
-        return {name: int(n) for name, n in zip(load.problem.components, self.x.sum(axis=1), strict=True)}
+        return {
+            name: int(n)
+            for name, n in zip(load.problem.components, self.x.sum(axis=1), strict=True)
+        }
 
 
 def pools_of(load: Load) -> tuple[Pools, Ints, Floats]:
     """Nodes nobody could tell apart as one pool each; the pool of every node [N]; how many nodes a pool has [P]."""
     problem = load.problem
     key = np.column_stack([problem.node_type, problem.free, load.fits.T])
-    _, first, pool = np.unique(np.nan_to_num(key, posinf=1e300), axis=0, return_index=True, return_inverse=True)
+    _, first, pool = np.unique(
+        np.nan_to_num(key, posinf=1e300), axis=0, return_index=True, return_inverse=True
+    )
     pool = pool.ravel().astype(np.int64)
     pools = Pools(
         by_rate=load.by_rate[:, first],
@@ -102,18 +107,34 @@ def filled_from(
         cpu=problem.free[:, CPU],
         most=load.most,
     )
-    found = grown(instance, costs, fluid.handled, pool, seed=seed, steps=steps, deadline=deadline, enough=enough)
+    found = grown(
+        instance,
+        costs,
+        fluid.handled,
+        pool,
+        seed=seed,
+        steps=steps,
+        deadline=deadline,
+        enough=enough,
+    )
     return None if found is None else Filled(found[0], found[1], fluid.bound)
 
 
 def connected(
-    problem: Problem, node: Ints, *, seed: int = 0, steps: int | None = None, deadline: Callable[[], bool] | None = None
+    problem: Problem,
+    node: Ints,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
 ) -> tuple[Classes, Ints]:
     """The same counts, places chosen anew for what is sent: as fast as bandwidth allows, then with less traffic at that rate."""
     classes = classes_of(problem)
     x = classes.counts(node)
     demand = classes.instance.demand.copy()
-    demand[:, :, CPU] = 0.0  # how full a node may be follows from the rate, which is what is searched
+    demand[:, :, CPU] = (
+        0.0  # how full a node may be follows from the rate, which is what is searched
+    )
     free = replace(classes, instance=replace(classes.instance, demand=demand))
     if sending_limits(problem):
         x = fast_counts(problem, free, x, "rate", seed=seed, steps=steps, deadline=deadline)

@@ -1,7 +1,8 @@
 """Room on nodes: what a plan must respect, what it costs, and counts that are kept up to date while tasks come and go.
 
-Everything here works on node-major rows (`x[n, c]`), because a step of the search touches one or two nodes.
-A limit counts as kept up to a relative 1e-9; the search itself uses half of that, so that rounding can never tip a plan over.
+Everything here works on node-major rows (`x[n, c]`), because a step of the search touches one or
+two nodes. A limit counts as kept up to a relative 1e-9; the search itself uses half of that, so
+that rounding can never tip a plan over.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9
 ZERO, ONE, NONE = (cast("int", np.int64(value)) for value in (0, 1, -1))
 
-Indices = NDArray[np.int32]  # of nodes and classes: four tables of classes x nodes are half as large so
+Indices = NDArray[
+    np.int32
+]  # of nodes and classes: four tables of classes x nodes are half as large so
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -28,8 +31,9 @@ _Function = TypeVar("_Function", bound="Callable[..., Any]")
 def kernel(function: _Function) -> _Function:
     """Compile for arrays and keep the machine code on disk, so that only the first call ever pays for it.
 
-    Kernels allocate nothing, so numba's reference counting is switched off: it made a step five times slower. Constants that
-    go from kernel to kernel are spelt `ZERO` or `ONE`: for a bare literal numba would compile a version of its own.
+    Kernels allocate nothing, so numba's reference counting is switched off: it made a step five
+    times slower. Constants that go from kernel to kernel are spelt `ZERO` or `ONE`: for a bare
+    literal numba would compile a version of its own.
     """
     return cast("_Function", numba.njit(cache=True, _nrt=False)(function))  # pyright: ignore[reportUnknownMemberType, reportCallIssue]
 
@@ -53,7 +57,9 @@ class Terms(NamedTuple):
     slots: Ints  # [N]
     heap: Floats  # [G]
     memory: Floats  # [C]
-    member_start: Ints  # [G + 1]  classes of a group are member[member_start[g]:member_start[g + 1]]
+    member_start: (
+        Ints  # [G + 1]  classes of a group are member[member_start[g]:member_start[g + 1]]
+    )
     member: Ints  # [C]     largest memory first
     packed: Bools  # [G]    the group may need more than one slot on a node
     slotted: bool  # slots can bind at all
@@ -86,7 +92,12 @@ class State(NamedTuple):
     run_length: Ints
 
 
-def terms_of(instance: Instance, current: Ints | None = None, move_cost: Floats | None = None, prefer: str = "traffic") -> Terms:
+def terms_of(
+    instance: Instance,
+    current: Ints | None = None,
+    move_cost: Floats | None = None,
+    prefer: str = "traffic",
+) -> Terms:
     """The fixed side of a search over an instance."""
     classes = len(instance.count)
     groups = len(instance.heap)
@@ -145,10 +156,14 @@ def terms_of(instance: Instance, current: Ints | None = None, move_cost: Floats 
         member=member,
         packed=packed,
         slotted=slotted,
-        current=np.ascontiguousarray(current.T, np.int64) if current is not None else np.zeros((1, 1), np.int64),
+        current=np.ascontiguousarray(current.T, np.int64)
+        if current is not None
+        else np.zeros((1, 1), np.int64),
         move_cost=costs,
         moving=moving,
-        node_price=2 * most + 1.0 if by_nodes else (0.05 * lightest if np.isfinite(lightest) else 1.0),
+        node_price=2 * most + 1.0
+        if by_nodes
+        else (0.05 * lightest if np.isfinite(lightest) else 1.0),
         node_rank=2 * most + 1.0 if by_nodes else 0.0,
         tie=TOLERANCE * max(most, 1e-300),
     )
@@ -180,10 +195,13 @@ def empty_state(terms: Terms) -> State:
 
 
 @kernel
-def bins_needed(terms: Terms, state: State, n: int, g: int, c: int, k: int, c2: int, k2: int) -> int:
+def bins_needed(
+    terms: Terms, state: State, n: int, g: int, c: int, k: int, c2: int, k2: int
+) -> int:
     """Slots group g takes on node n after k more tasks of c and k2 of c2: first-fit decreasing over runs of equal bins.
 
-    A run is a number of neighbouring bins with the same space left, so the work does not grow with the number of tasks.
+    A run is a number of neighbouring bins with the same space left, so the work does not grow with
+    the number of tasks.
     """
     present = state.members[n, g]
     if terms.group[c] == g:
@@ -415,7 +433,9 @@ def slots_taken(instance: Instance, x: Ints) -> Ints:
     for g, n in zip(*np.nonzero(need > instance.heap[:, None] * (1 + TOLERANCE)), strict=True):
         classes = np.nonzero((instance.group == g) & (x[:, n] > 0) & (instance.memory > 0))[0]
         classes = classes[np.argsort(-instance.memory[classes], kind="stable")]
-        taken[g, n] = _first_fit(instance.memory[classes], x[classes, n], float(instance.heap[g]) * (1 + TOLERANCE))
+        taken[g, n] = _first_fit(
+            instance.memory[classes], x[classes, n], float(instance.heap[g]) * (1 + TOLERANCE)
+        )
     return taken.sum(axis=0)
 
 

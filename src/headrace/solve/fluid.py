@@ -12,12 +12,19 @@ PRECISION = 1e-6  # relative; the bound is rounded up
 
 
 def fluid_rate(
-    count: Ints, grows: Floats, fixed: Floats, other: Floats, capacity: Floats, node_type: Ints, allowed: Bools
+    count: Ints,
+    grows: Floats,
+    fixed: Floats,
+    other: Floats,
+    capacity: Floats,
+    node_type: Ints,
+    allowed: Bools,
 ) -> float | None:
     """No plan sustains more than this factor of the given rates; None if CPU limits nothing.
 
-    C classes, Y types, N nodes: count[C]; CPU of one task that grows with the rate and that does not, grows[C, Y], fixed[C, Y]; its other
-    resources other[C, K-1]; capacity[N, K] with CPU first; node_type[N]; allowed[C, N].
+    C classes, Y types, N nodes: count[C]; CPU of one task that grows with the rate and that does
+    not, grows[C, Y], fixed[C, Y]; its other resources other[C, K-1]; capacity[N, K] with CPU first;
+    node_type[N]; allowed[C, N].
     """
     alone = _one_task(grows, fixed, capacity[:, 0], node_type, allowed)
     pools, pool_of = np.unique(np.column_stack([node_type, allowed.T]), axis=0, return_inverse=True)
@@ -50,7 +57,9 @@ def _one_task(grows: Floats, fixed: Floats, cpu: Floats, node_type: Ints, allowe
     return float(np.where(allowed, factor, 0.0).max(axis=1).min(initial=np.inf))
 
 
-def _pooled(count: Ints, grows: Floats, fixed: Floats, cpu: Floats, machine: Ints, may: Bools) -> float:
+def _pooled(
+    count: Ints, grows: Floats, fixed: Floats, cpu: Floats, machine: Ints, may: Bools
+) -> float:
     """All CPU in one pool, every task on the type that suits it best: a first ceiling."""
     least_grows = np.where(may.T, grows[:, machine], np.inf).min(axis=1)
     least_fixed = np.where(may.T, fixed[:, machine], np.inf).min(axis=1)
@@ -59,13 +68,23 @@ def _pooled(count: Ints, grows: Floats, fixed: Floats, cpu: Floats, machine: Int
 
 
 def _carries(
-    factor: float, count: Ints, grows: Floats, fixed: Floats, other: Floats, room: Floats, machine: Ints, may: Bools
+    factor: float,
+    count: Ints,
+    grows: Floats,
+    fixed: Floats,
+    other: Floats,
+    room: Floats,
+    machine: Ints,
+    may: Bools,
 ) -> bool:
     """Whether tasks spread over the pools in any fractions fit at a rate."""
     pools, classes = may.shape
     cpu = (factor * grows + fixed)[:, machine].T  # [pools, C]
     rows = [
-        csr_array((cpu[p], (np.zeros(classes, int), p * classes + np.arange(classes))), shape=(1, pools * classes))
+        csr_array(
+            (cpu[p], (np.zeros(classes, int), p * classes + np.arange(classes))),
+            shape=(1, pools * classes),
+        )
         for p in range(pools)
     ]
     limits = [room[:, 0]]

@@ -1,8 +1,9 @@
 """Counts and places found together: how many tasks of each component on each node, for the largest factor of the rates.
 
-All tasks of a component share its load evenly, so one task more makes all others smaller. Starts deal out what the linear program
-(`rate_lp`) gives each pool of machines, in tasks of several sizes; then tasks are moved, swapped, added, taken away and exchanged for others,
-annealed. The factor is limited by the fullest node, and by the fullest thread.
+All tasks of a component share its load evenly, so one task more makes all others smaller. Starts
+deal out what the linear program (`rate_lp`) gives each pool of machines, in tasks of several sizes;
+then tasks are moved, swapped, added, taken away and exchanged for others, annealed. The factor is
+limited by the fullest node, and by the fullest thread.
 """
 
 from __future__ import annotations
@@ -16,7 +17,19 @@ from numpy.typing import NDArray
 
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU
-from headrace.solve.fit import NONE, ONE, ZERO, State, Terms, empty_state, kernel, load_state, overload_after, put, terms_of
+from headrace.solve.fit import (
+    NONE,
+    ONE,
+    ZERO,
+    State,
+    Terms,
+    empty_state,
+    kernel,
+    load_state,
+    overload_after,
+    put,
+    terms_of,
+)
 from headrace.solve.instance import Instance
 from headrace.solve.refine import pick, random_share
 
@@ -24,7 +37,12 @@ STEEP = 16.0  # how much the fullest node outweighs the others while searching
 FULL = 1e9  # ratio of a node whose fixed load alone exceeds it
 SCALE, SOFT, TASKS = 0, 1, 2  # where `Live.sums` keeps what
 THRIFT = 1e-3  # part of the cost that one more task per node costs: of equal plans the one with fewer tasks
-HOT = (0.05, 0.01, 0.03, 0.003)  # part of the cost a step may lose, on average, at the start of each round
+HOT = (
+    0.05,
+    0.01,
+    0.03,
+    0.003,
+)  # part of the cost a step may lose, on average, at the start of each round
 SLICE_STEPS = 20_000
 POINTS = (100.0, 70.0, 50.0, 35.0, 25.0, 16.0, 10.0, 6.0)  # sizes of tasks to start from
 STARTS = 3  # of which the best are searched from
@@ -65,18 +83,27 @@ def grown(
 ) -> tuple[Ints, float] | None:
     """Counts [C, N] and the factor they sustain; None where no start places one task of every component.
 
-    `instance` says what else a node must hold (its CPU is not looked at); handled[C, P] is how much of each component the pools handle in
-    the linear program, pool[N] the pool of each node. Ends early at a factor that is `enough`.
+    `instance` says what else a node must hold (its CPU is not looked at); handled[C, P] is how much
+    of each component the pools handle in the linear program, pool[N] the pool of each node. Ends
+    early at a factor that is `enough`.
     """
     rng = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567) % 2**64], np.uint64)
     search = Search(instance, costs, handled, pool, rng, deadline, enough)
     budget = int(np.clip(150 * instance.allowed.size, 150_000, 500_000)) if steps is None else steps
     starts = [
         *dealt(search),
-        *(rows for copies in tile_sizes(costs, pool) if (rows := tiled(search, copies, budget)) is not None),
+        *(
+            rows
+            for copies in tile_sizes(costs, pool)
+            if (rows := tiled(search, copies, budget)) is not None
+        ),
     ]
     best = searched(search, starts, budget)
-    return None if best is None else (np.ascontiguousarray(best[0].T), 1.0 / best[1] if best[1] > 0 else np.inf)
+    return (
+        None
+        if best is None
+        else (np.ascontiguousarray(best[0].T), 1.0 / best[1] if best[1] > 0 else np.inf)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,10 +143,19 @@ def tile_sizes(costs: Costs, pool: Ints) -> list[int]:
     chosen: list[int] = []
     for nodes in TILES:
         wanted = len(pool) / nodes
-        tries = range(max(2, int(wanted * 0.7)), int(np.ceil(wanted * 1.4)) + 1) if wanted >= 2 else range(0)
-        # What is left of a pool can repeat a node of the tile; a pool of which the tile has none stays empty.
+        tries = (
+            range(max(2, int(wanted * 0.7)), int(np.ceil(wanted * 1.4)) + 1)
+            if wanted >= 2
+            else range(0)
+        )
+        # What is left of a pool can repeat a node of the tile; a pool of which the tile has none
+        # stays empty.
         empty = {g: float(cpu[count < g] @ count[count < g]) for g in tries}
-        left = {g: empty[g] + 0.3 * float(cpu @ (count % g)) for g in tries if empty[g] <= MOST_EMPTY * float(cpu @ count)}
+        left = {
+            g: empty[g] + 0.3 * float(cpu @ (count % g))
+            for g in tries
+            if empty[g] <= MOST_EMPTY * float(cpu @ count)
+        }
         if left:
             chosen.append(min(left, key=lambda g: (left[g], abs(g - wanted))))
     return list(dict.fromkeys(chosen))
@@ -192,7 +228,15 @@ def with_the_few(search: Search, rows: Ints, many: Ints) -> Ints | None:
     quota[many] = 0
     load_state(terms, state, rows)
     total = np.maximum(rows.sum(axis=0), 1)
-    deal(terms, state, costs, live, quota, search.pool, (rows * costs.by_rate[terms.node_type] / total).sum(axis=1))
+    deal(
+        terms,
+        state,
+        costs,
+        live,
+        quota,
+        search.pool,
+        (rows * costs.by_rate[terms.node_type] / total).sum(axis=1),
+    )
     rows = state.x.copy()
     return rows if (rows.sum(axis=0) > 0).all() else None
 
@@ -207,13 +251,24 @@ def searched(search: Search, starts: list[Ints], budget: int) -> tuple[Ints, flo
         load_state(terms, state, rows)
         load_live(terms, state, costs, live)
         made.append((value_of(live), len(made), rows))
-    made.sort(key=lambda start: (start[0] * (1 + THRIFT * start[2].sum() / len(search.pool)), start[1]))
+    made.sort(
+        key=lambda start: (start[0] * (1 + THRIFT * start[2].sum() / len(search.pool)), start[1])
+    )
     best: tuple[Ints, float] | None = None
     for value, _, rows in made[:STARTS]:
         own, own_value = rows.copy(), np.array([value])
         if (best is None or best[1] * search.enough > 1.0) and value * search.enough > 1.0:
             _search(
-                terms, state, costs, live, rng, own, own_value, budget // min(STARTS, len(made)), search.deadline, search.enough
+                terms,
+                state,
+                costs,
+                live,
+                rng,
+                own,
+                own_value,
+                budget // min(STARTS, len(made)),
+                search.deadline,
+                search.enough,
             )
         if best is None or own_value[0] < best[1]:
             best = own, float(own_value[0])
@@ -262,7 +317,15 @@ def _terms(instance: Instance, costs: Costs) -> Terms:
     none = np.zeros(0, dtype=np.int64)
     count = np.minimum(costs.most, 1_000_000)
     return terms_of(
-        replace(instance, demand=demand, capacity=capacity, count=count, edge_a=none, edge_b=none, edge_weight=np.zeros(0))
+        replace(
+            instance,
+            demand=demand,
+            capacity=capacity,
+            count=count,
+            edge_a=none,
+            edge_b=none,
+            edge_weight=np.zeros(0),
+        )
     )
 
 
@@ -270,7 +333,11 @@ def _live(terms: Terms) -> Live:
     nodes, classes = terms.allowed.shape
     types = terms.demand.shape[0]
     return Live(
-        np.zeros(classes, np.int64), np.zeros((types, classes), np.int64), np.zeros(nodes), np.zeros(classes), np.zeros(3)
+        np.zeros(classes, np.int64),
+        np.zeros((types, classes), np.int64),
+        np.zeros(nodes),
+        np.zeros(classes),
+        np.zeros(3),
     )
 
 
@@ -285,8 +352,12 @@ def quotas(costs: Costs, handled: Floats, pool: Ints, node_type: Ints, points: f
     share[idle, 0] = 1.0
     load = (by_rate * handled).sum(axis=1)
     # No task above one thread on the slowest machine it is dealt to.
-    fewest = np.where(share > 1e-6, factor * by_rate / np.maximum(thread, 1e-9), 0.0).max(axis=1, initial=0.0)
-    tasks = np.clip(np.maximum(np.ceil(fewest * (1 - 1e-9)), np.round(load / points)), 1, costs.most).astype(np.int64)
+    fewest = np.where(share > 1e-6, factor * by_rate / np.maximum(thread, 1e-9), 0.0).max(
+        axis=1, initial=0.0
+    )
+    tasks = np.clip(
+        np.maximum(np.ceil(fewest * (1 - 1e-9)), np.round(load / points)), 1, costs.most
+    ).astype(np.int64)
     exact = share * tasks[:, None]
     quota = np.floor(exact + 1e-9).astype(np.int64)
     for c in range(len(quota)):
@@ -297,7 +368,9 @@ def quotas(costs: Costs, handled: Floats, pool: Ints, node_type: Ints, points: f
 
 
 @kernel
-def deal(terms: Terms, state: State, costs: Costs, live: Live, quota: Ints, pool: Ints, load: Floats) -> None:
+def deal(
+    terms: Terms, state: State, costs: Costs, live: Live, quota: Ints, pool: Ints, load: Floats
+) -> None:
     """Give out the tasks to empty nodes, large ones first, each to the node of its pool that stays least full; where none has room, to any node."""
     nodes, classes = terms.allowed.shape
     kinds = quota.shape[1]
@@ -328,10 +401,16 @@ def deal(terms: Terms, state: State, costs: Costs, live: Live, quota: Ints, pool
                 least = np.inf
                 for anywhere in range(2):
                     for n in range(nodes):
-                        if (pool[n] != p and anywhere == 0) or not terms.allowed[n, c] or (terms.apart[c] and state.x[n, c] > 0):
+                        if (
+                            (pool[n] != p and anywhere == 0)
+                            or not terms.allowed[n, c]
+                            or (terms.apart[c] and state.x[n, c] > 0)
+                        ):
                             continue
                         y = terms.node_type[n]
-                        full = (load[n] + costs.by_rate[y, c] * live.pace[c]) / max(costs.cpu[n], 1e-9)
+                        full = (load[n] + costs.by_rate[y, c] * live.pace[c]) / max(
+                            costs.cpu[n], 1e-9
+                        )
                         if full < least and overload_after(terms, state, n, c, ONE, c, ZERO) <= 0.0:
                             least = full
                             where = n
@@ -413,7 +492,9 @@ def value_of(live: Live) -> float:
 @kernel
 def cost_of(live: Live) -> float:
     """What the search lowers: a soft maximum of the ratios, and a little of the number of tasks."""
-    return max(0.0, live.sums[SOFT]) ** (1.0 / STEEP) * (1.0 + THRIFT * live.sums[TASKS] / live.ratio.shape[0])
+    return max(0.0, live.sums[SOFT]) ** (1.0 / STEEP) * (
+        1.0 + THRIFT * live.sums[TASKS] / live.ratio.shape[0]
+    )
 
 
 @kernel
@@ -450,7 +531,18 @@ def follow(terms: Terms, state: State, costs: Costs, live: Live, c: int, resized
 
 
 @kernel
-def apply(terms: Terms, state: State, costs: Costs, live: Live, c: int, n: int, m: int, k: int, d: int, k2: int) -> None:
+def apply(
+    terms: Terms,
+    state: State,
+    costs: Costs,
+    live: Live,
+    c: int,
+    n: int,
+    m: int,
+    k: int,
+    d: int,
+    k2: int,
+) -> None:
     """k tasks of c leave node n (if n >= 0) and come to node m (if m >= 0); k2 of d leave m for n, where both are given."""
     if n >= 0:
         change(terms, state, costs, live, c, n, -k)

@@ -25,7 +25,9 @@ class Instance:
     count: Ints  # [C]      tasks of each class
     edge_a: Ints  # [E]     class pair (a <= b), each pair once
     edge_b: Ints  # [E]
-    edge_weight: Floats  # [E]    tuples/s, both directions, between ONE task of a and ONE (other) task of b
+    edge_weight: (
+        Floats  # [E]    tuples/s, both directions, between ONE task of a and ONE (other) task of b
+    )
     demand: Floats  # [Y, C, K]  what one task of a class takes on a machine of a type
     node_type: Ints  # [N]
     capacity: Floats  # [N, K]   what is free on a node; may be inf
@@ -40,7 +42,9 @@ class Instance:
     def total_weight(self) -> float:
         """All traffic between tasks: the cost of a plan that keeps no two communicating tasks together."""
         a, b = self.edge_a, self.edge_b
-        pairs = np.where(a == b, self.count[a] * (self.count[a] - 1) / 2, self.count[a] * self.count[b])
+        pairs = np.where(
+            a == b, self.count[a] * (self.count[a] - 1) / 2, self.count[a] * self.count[b]
+        )
         return float((self.edge_weight * pairs).sum())
 
     def kept(self, x: Ints) -> float:

@@ -16,7 +16,8 @@ from headrace.solve.instance import Floats, Ints
 _milp = cast(Callable[..., Any], milp)
 _constraint = cast(Callable[..., Any], LinearConstraint)
 
-# An attempt that cannot end by itself starts afresh with more. Only one that is done counts, so answers do not vary with the clock.
+# An attempt that cannot end by itself starts afresh with more. Only one that is done counts, so
+# answers do not vary with the clock.
 FIRST_NODES, MORE_NODES = 100, 8  # of branch and bound, where steps are limited
 FIRST_SECONDS, MORE_SECONDS = 4.0, 3.0  # where there is a deadline
 
@@ -73,12 +74,19 @@ def maximise(program: IntegerProgram, budget: Budget, *, unit: float) -> Outcome
     outcome = Outcome(None, float(np.inf), False)
     while not outcome.done and not budget.spent():
         budget.spend()
-        outcome = _attempt(program, None if budget.steps is None else nodes, None if budget.deadline is None else seconds, unit)
+        outcome = _attempt(
+            program,
+            None if budget.steps is None else nodes,
+            None if budget.deadline is None else seconds,
+            unit,
+        )
         nodes, seconds = nodes * MORE_NODES, seconds * MORE_SECONDS
     return outcome
 
 
-def _attempt(program: IntegerProgram, nodes: int | None, seconds: float | None, unit: float) -> Outcome:
+def _attempt(
+    program: IntegerProgram, nodes: int | None, seconds: float | None, unit: float
+) -> Outcome:
     options: dict[str, Any] = {"mip_rel_gap": 0.0}
     if nodes is not None:
         options["node_limit"] = nodes
@@ -87,10 +95,22 @@ def _attempt(program: IntegerProgram, nodes: int | None, seconds: float | None, 
     constraints = _constraint(program.matrix, program.low, program.high)
     integrality = np.ones(len(program.gain))
     cost = -program.gain / unit
-    result = _milp(cost, integrality=integrality, bounds=Bounds(0, np.inf), constraints=constraints, options=options)
+    result = _milp(
+        cost,
+        integrality=integrality,
+        bounds=Bounds(0, np.inf),
+        constraints=constraints,
+        options=options,
+    )
     if result.status == 4:  # presolve may be unable to tell infeasible from unbounded
         options["presolve"] = False
-        result = _milp(cost, integrality=integrality, bounds=Bounds(0, np.inf), constraints=constraints, options=options)
+        result = _milp(
+            cost,
+            integrality=integrality,
+            bounds=Bounds(0, np.inf),
+            constraints=constraints,
+            options=options,
+        )
     if result.status == 2:
         return Outcome(None, -np.inf, True)
     solution = None if result.x is None else np.rint(result.x).astype(np.int64)

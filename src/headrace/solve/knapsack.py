@@ -1,11 +1,13 @@
 """Quadratic knapsack: the patterns of one node that are worth most, by branch and bound.
 
-    maximise  price @ y + traffic that y keeps together     over the patterns y that the node has room for
+    maximise  price @ y + traffic that y keeps together     over the patterns y that the node has
+    room for
 
-Bound: after Caprara, Pisinger and Toth (Exact solution of the quadratic knapsack problem, 1999), here for counts and several resources.
-Each pair's weight is split between its two ends. What a task collects is a fractional knapsack over its neighbours in the room that it
-leaves; what all collect is a fractional knapsack over the tasks. The split that makes the bound least is sought by subgradient steps.
-Several resources count as one, their weighted sum.
+Bound: after Caprara, Pisinger and Toth (Exact solution of the quadratic knapsack problem, 1999),
+here for counts and several resources. Each pair's weight is split between its two ends. What a task
+collects is a fractional knapsack over its neighbours in the room that it leaves; what all collect
+is a fractional knapsack over the tasks. The split that makes the bound least is sought by
+subgradient steps. Several resources count as one, their weighted sum.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ class Search(NamedTuple):
 
 def sizes(q: Quotient, j: int) -> tuple[Floats, float]:
     """One positive size per class [C] for all resources, and what the sizes of a pattern that fits a node of class j never exceed."""
-    # A resource counts as much as it is scarce in the whole cluster: a plenty one tells nothing about what fits.
+    # A resource counts as much as it is scarce in the whole cluster: a plenty one tells nothing
+    # about what fits.
     asked = (q.demand[j] * q.count[:, None]).sum(axis=0)
     scarcity = asked / np.maximum((q.room * q.nodes[:, None]).sum(axis=0), EPS)
     scale = (scarcity / max(scarcity.max(initial=0.0), EPS)) ** 4 / np.maximum(q.room[j], EPS)
@@ -132,11 +135,14 @@ def open_search(node: Node, price: Floats, floor: float) -> Search:
 
 
 @lean
-def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: Floats, node_limit: int) -> int:
+def advance(
+    node: Node, search: Search, every: bool, found: Ints, worth_found: Floats, node_limit: int
+) -> int:
     """Search on for so many nodes; writes patterns worth more than the floor into `found` and returns how many there were.
 
-    With `every`, all such patterns are written, and the search pauses when `found` is full. Without, the floor rises to the best
-    pattern yet, and `found` keeps the latest. Ends with search.depth == -1.
+    With `every`, all such patterns are written, and the search pauses when `found` is full.
+    Without, the floor rises to the best pattern yet, and `found` keeps the latest. Ends with
+    search.depth == -1.
     """
     hits, most_found = 0, len(found)
     last = search.nodes[0] + node_limit
@@ -163,7 +169,9 @@ def advance(node: Node, search: Search, every: bool, found: Ints, worth_found: F
         if (
             n > 0
             and node.slots_matter
-            and not slots_fit(search.pattern, node.group, node.memory, node.heap, node.slots, node.work)
+            and not slots_fit(
+                search.pattern, node.group, node.memory, node.heap, node.slots, node.work
+            )
         ):
             continue
         depth += 1
@@ -185,7 +193,18 @@ def look(node: Node, search: Search, depth: int) -> bool:
     """Whether something worth more than the floor may lie below; sets which class to decide next."""
     gain, left, order = search.gain[depth], search.left[depth], search.order[depth]
     room = float(search.free_size[depth])
-    more = collect(gain, left, search.split, search.near, search.degree, node.size, room, search.value, search.ratio, order)
+    more = collect(
+        gain,
+        left,
+        search.split,
+        search.near,
+        search.degree,
+        node.size,
+        room,
+        search.value,
+        search.ratio,
+        order,
+    )
     if search.worth[depth] + more <= search.floor[0]:
         return False
     c = costliest_to_leave_out(search.value, left, order, node.size, room)
@@ -205,7 +224,9 @@ def descend(node: Node, search: Search, depth: int) -> bool:
         search.free[child, k] = search.free[depth, k] - n * node.demand[c, k]
         if n > 0 and search.free[child, k] < 0.0:
             return False
-    search.worth[child] = search.worth[depth] + n * search.gain[depth, c] + node.weight[c, c] * n * (n - 1) / 2
+    search.worth[child] = (
+        search.worth[depth] + n * search.gain[depth, c] + node.weight[c, c] * n * (n - 1) / 2
+    )
     search.free_size[child] = max(search.free_size[depth] - n * node.size[c], 0.0)
     for d in range(classes):
         search.order[child, d] = search.order[depth, d]
@@ -234,7 +255,8 @@ def collect(
 ) -> float:
     """Upper bound on what `left` tasks of each class can add in the room.
 
-    Leaves behind the value that one task of a class collects at most, and the classes in the order of value for size.
+    Leaves behind the value that one task of a class collects at most, and the classes in the order
+    of value for size.
     """
     classes = len(gain)
     for c in range(classes):
@@ -281,7 +303,9 @@ def collect(
 
 
 @lean
-def costliest_to_leave_out(value: Floats, left: Ints, order: Ints, size: Floats, room: float) -> int:
+def costliest_to_leave_out(
+    value: Floats, left: Ints, order: Ints, size: Floats, room: float
+) -> int:
     """The class without which the bound falls most, so that one of its two sides is soon cut off; -1 if nothing is left."""
     price_of_room = 0.0
     free = room
@@ -364,7 +388,14 @@ def optimise_split(node: Node, search: Search, rounds: int) -> float:
 
 @lean
 def count_pairs(
-    left: Ints, near: Ints, degree: Ints, size: Floats, room: float, value: Floats, order: Ints, counted: Floats
+    left: Ints,
+    near: Ints,
+    degree: Ints,
+    size: Floats,
+    room: float,
+    value: Floats,
+    order: Ints,
+    counted: Floats,
 ) -> None:
     """counted[c, d] = how often the solution behind the bound counts a pair (c, d) at its end c."""
     counted[:] = 0.0
@@ -391,7 +422,8 @@ def count_pairs(
 def grow(node: Node, price: Floats, found: Ints, worth_found: Floats) -> None:
     """Good patterns by greed and exchange: found[c], worth worth_found[c], grown from one task of class c (-inf if none fits).
 
-    The node is filled even where a task costs more than it brings, for its neighbours may come after it; exchange sorts that out.
+    The node is filled even where a task costs more than it brings, for its neighbours may come
+    after it; exchange sorts that out.
     """
     classes = len(price)
     weight, size = node.weight, node.size
@@ -406,7 +438,9 @@ def grow(node: Node, price: Floats, found: Ints, worth_found: Floats) -> None:
         total = 0.0
         filling = True
         entering, leaving = seed, -1
-        for _ in range(8 * classes):  # exchanges always gain, the limit only guards against rounding
+        for _ in range(
+            8 * classes
+        ):  # exchanges always gain, the limit only guards against rounding
             if leaving >= 0:
                 pattern[leaving] -= 1
                 total -= gain[leaving] - weight[leaving, leaving]
@@ -435,7 +469,11 @@ def grow(node: Node, price: Floats, found: Ints, worth_found: Floats) -> None:
                     best = -lost
                     entering, leaving = -1, d
                 for c in range(classes):
-                    if c != d and gain[c] - weight[c, d] - lost > best and can_exchange(node, pattern, free, c, d):
+                    if (
+                        c != d
+                        and gain[c] - weight[c, d] - lost > best
+                        and can_exchange(node, pattern, free, c, d)
+                    ):
                         best = gain[c] - weight[c, d] - lost
                         entering, leaving = c, d
             if leaving < 0:

@@ -1,7 +1,8 @@
 """Splits a weighted graph into parts of hard capacity so that little weight crosses between them.
 
-Several starts (METIS', and parts grown one after another) are annealed with moves and swaps. Overload has a price beyond all
-weight, so that one kernel both repairs a start that overfills a part and refines it; an over-full part is never returned.
+Several starts (METIS', and parts grown one after another) are annealed with moves and swaps.
+Overload has a price beyond all weight, so that one kernel both repairs a start that overfills a
+part and refines it; an over-full part is never returned.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from headrace.solve.instance import Floats, Ints
 from headrace.solve.refine import pick, random_share
 
 TOLERANCE = 1e-9  # relative, in every comparison of a load with a capacity
-NOBODY = cast("int", np.int64(-1))  # no vertex, no part; numba would compile a version of its own for a bare -1
+NOBODY = cast(
+    "int", np.int64(-1)
+)  # no vertex, no part; numba would compile a version of its own for a bare -1
 HEATED = 5_000  # vertices up to which starts are grown and annealed; METIS' answer to larger graphs is only polished
 
 
@@ -76,8 +79,9 @@ def partition(
 ) -> Ints | None:
     """The part of each vertex, [V]; None if no labelling within the capacities was found.
 
-    Pairs count in both directions and add up. `load` is [V], [V, K] with several resources, or [Y, V, K] where it depends on the
-    `kind` [P] of the part; `capacities` is [P] or [P, K]. No part stays empty unless there are too few vertices that fit.
+    Pairs count in both directions and add up. `load` is [V], [V, K] with several resources, or [Y,
+    V, K] where it depends on the `kind` [P] of the part; `capacities` is [P] or [P, K]. No part
+    stays empty unless there are too few vertices that fit.
     """
     vertices = load.shape[1] if load.ndim == 3 else len(load)
     if vertices == 0:
@@ -90,7 +94,9 @@ def partition(
     if len(parts.kind) == 1:
         return np.zeros(vertices, dtype=np.int64)
     search = _Search(graph_of(source, target, weight, vertices), parts, seed)
-    for label in search.starts(starts or (8 if vertices <= 200 else 4 if vertices <= HEATED else 1)):
+    for label in search.starts(
+        starts or (8 if vertices <= 200 else 4 if vertices <= HEATED else 1)
+    ):
         search.refine(label)
     if search.best is None:
         search.pack()
@@ -103,12 +109,16 @@ def graph_of(source: Ints, target: Ints, weight: Floats, vertices: int) -> Graph
     one_way = csr_array((weight[keep], (source[keep], target[keep])), shape=(vertices, vertices))
     rows = cast("csr_array", (one_way + one_way.T).tocsr())
     rows.sort_indices()  # `_between` looks edges up
-    return Graph(rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data.astype(np.float64))
+    return Graph(
+        rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data.astype(np.float64)
+    )
 
 
 def crossing(graph: Graph, label: Ints) -> float:
     """Weight of the edges between different parts."""
-    return float(graph.weight[np.repeat(label, np.diff(graph.first)) != label[graph.other]].sum()) / 2
+    return (
+        float(graph.weight[np.repeat(label, np.diff(graph.first)) != label[graph.other]].sum()) / 2
+    )
 
 
 def _parts(load: Floats, capacities: Floats, kind: Ints | None) -> Parts:
@@ -119,7 +129,9 @@ def _parts(load: Floats, capacities: Floats, kind: Ints | None) -> Parts:
     unit = load.mean(axis=(0, 1))
     unit[unit <= 0] = 1.0
     load = load / unit
-    needed = load.max(axis=0).sum(axis=0)  # a capacity above what all need together is as good as none
+    needed = load.max(axis=0).sum(
+        axis=0
+    )  # a capacity above what all need together is as good as none
     room = np.minimum(capacities / unit * (1 + TOLERANCE) + TOLERANCE, needed + 1.0)
     kinds = np.zeros(len(capacities), dtype=np.int64) if kind is None else kind.astype(np.int64)
     return Parts(np.ascontiguousarray(load), kinds, np.ascontiguousarray(room))
@@ -150,29 +162,51 @@ class _Search:
         vertices, parts = self.parts.load.shape[1], len(self.parts.kind)
         for i in range(number):
             if i % 2 == 0 or vertices > HEATED:
-                yield _metis(self.graph, self.parts, recursive=vertices <= 1_000, seed=int(self.rng.integers(1, 2**31)))
+                yield _metis(
+                    self.graph,
+                    self.parts,
+                    recursive=vertices <= 1_000,
+                    seed=int(self.rng.integers(1, 2**31)),
+                )
             else:
                 yield self._grown(self.rng.permutation(vertices), self.rng.permutation(parts))
 
     def refine(self, label: Ints) -> None:
         """Anneal a labelling; too large a one is only improved step by step."""
         vertices = len(label)
-        # Proposals per vertex, and the first temperature in parts of what an average vertex exchanges: the fewer, the cooler.
-        proposals, heat = (400, 0.3) if vertices <= 1_000 else (100, 0.05) if vertices <= HEATED else (20, 0.0)
+        # Proposals per vertex, and the first temperature in parts of what an average vertex
+        # exchanges: the fewer, the cooler.
+        proposals, heat = (
+            (400, 0.3) if vertices <= 1_000 else (100, 0.05) if vertices <= HEATED else (20, 0.0)
+        )
         self._anneal(label, vertices * proposals, self.prices, heat * self.total / vertices)
 
     def pack(self) -> None:
         """Look for any labelling that fits, then refine it."""
         vertices = self.parts.load.shape[1]
         largest_first = np.argsort(-self.parts.load.max(axis=(0, 2)), kind="stable")
-        start = self._grown(largest_first, np.arange(len(self.parts.kind))) if vertices <= HEATED else next(self.starts(1))
-        self._anneal(start, min(max(300_000, 1_000 * vertices), 20_000_000), Prices(0.0, 1.0, 0.0), 1.0)
+        start = (
+            self._grown(largest_first, np.arange(len(self.parts.kind)))
+            if vertices <= HEATED
+            else next(self.starts(1))
+        )
+        self._anneal(
+            start, min(max(300_000, 1_000 * vertices), 20_000_000), Prices(0.0, 1.0, 0.0), 1.0
+        )
         if self.best is not None:
             self.refine(self.best)
 
     def _grown(self, seeds: Ints, order: Ints) -> Ints:
         label = np.full(len(seeds), NOBODY, dtype=np.int64)
-        grow(self.graph, self.parts, label, np.zeros_like(self.parts.room), np.zeros(len(seeds)), seeds, order)
+        grow(
+            self.graph,
+            self.parts,
+            label,
+            np.zeros_like(self.parts.room),
+            np.zeros(len(seeds)),
+            seeds,
+            order,
+        )
         return label
 
     def _anneal(self, label: Ints, steps: int, prices: Prices, hot: float) -> None:
@@ -199,7 +233,9 @@ class _Search:
 def _metis(graph: Graph, parts: Parts, *, recursive: bool, seed: int) -> Ints:
     """METIS' labelling with parts in the ratio of their room; METIS knows whole numbers and here one load per vertex."""
     total = np.maximum(parts.room.sum(axis=0), TOLERANCE)
-    share = (parts.load.mean(axis=0) / total).max(axis=1)  # of the resource that is scarcest for the vertex
+    share = (parts.load.mean(axis=0) / total).max(
+        axis=1
+    )  # of the resource that is scarcest for the vertex
     room = (parts.room / total).min(axis=1) + TOLERANCE
     with _silence():
         answer = pymetis.part_graph(
@@ -233,11 +269,15 @@ def _silence() -> Generator[None]:
 
 def _whole(values: Floats) -> Ints:
     """The values as whole numbers of at least 1, on average about 1000."""
-    return np.maximum(1, np.rint(values * (1_000 * len(values) / max(float(values.sum()), 1e-300)))).astype(np.int64)
+    return np.maximum(
+        1, np.rint(values * (1_000 * len(values) / max(float(values.sum()), 1e-300)))
+    ).astype(np.int64)
 
 
 @kernel
-def grow(graph: Graph, parts: Parts, label: Ints, fill: Floats, pull: Floats, seeds: Ints, order: Ints) -> None:
+def grow(
+    graph: Graph, parts: Parts, label: Ints, fill: Floats, pull: Floats, seeds: Ints, order: Ints
+) -> None:
     """Fill part after part, from the first free seed on, always with the vertex most connected to the part that still fits.
 
     What fits nowhere goes to the last part.
@@ -263,7 +303,15 @@ def grow(graph: Graph, parts: Parts, label: Ints, fill: Floats, pull: Floats, se
 
 
 @kernel
-def anneal(graph: Graph, parts: Parts, state: State, rng: NDArray[np.uint64], steps: int, prices: Prices, hot: float) -> None:
+def anneal(
+    graph: Graph,
+    parts: Parts,
+    state: State,
+    rng: NDArray[np.uint64],
+    steps: int,
+    prices: Prices,
+    hot: float,
+) -> None:
     """Propose moves, and swaps where a move is refused, while the temperature falls to a hundredth of `hot`; keep the best."""
     label, fill, vertices = state.label, state.fill, len(state.label)
     _relieve(graph, parts, state)
@@ -286,8 +334,13 @@ def anneal(graph: Graph, parts: Parts, state: State, rng: NDArray[np.uint64], st
             b = pick(rng, len(parts.kind))
         if a == b:
             continue
-        most = -heat * np.log(1.0 - random_share(rng)) if heat > 0.0 else 0.0  # the worst change that is still accepted
-        excess_a, excess_b = _excess(parts, fill, a, NOBODY, NOBODY), _excess(parts, fill, b, NOBODY, NOBODY)
+        most = (
+            -heat * np.log(1.0 - random_share(rng)) if heat > 0.0 else 0.0
+        )  # the worst change that is still accepted
+        excess_a, excess_b = (
+            _excess(parts, fill, a, NOBODY, NOBODY),
+            _excess(parts, fill, b, NOBODY, NOBODY),
+        )
         v = NOBODY
         change = _pull(graph, label, u, a) - _pull(graph, label, u, b)
         after_a, after_b = _excess(parts, fill, a, NOBODY, u), _excess(parts, fill, b, u, NOBODY)
@@ -299,9 +352,13 @@ def anneal(graph: Graph, parts: Parts, state: State, rng: NDArray[np.uint64], st
             v = int(state.member[state.begin[b] + pick(rng, state.begin[b + 1] - state.begin[b])])
             if label[v] != b:
                 continue
-            change += _pull(graph, label, v, b) - _pull(graph, label, v, a) + 2.0 * _between(graph, u, v)
+            change += (
+                _pull(graph, label, v, b) - _pull(graph, label, v, a) + 2.0 * _between(graph, u, v)
+            )
             after_a, after_b = _excess(parts, fill, a, v, u), _excess(parts, fill, b, u, v)
-            worse = prices.weight * change + prices.overload * (after_a + after_b - excess_a - excess_b)
+            worse = prices.weight * change + prices.overload * (
+                after_a + after_b - excess_a - excess_b
+            )
             if worse > most:
                 continue
         if unsaved and worse > 0.0:
@@ -328,7 +385,9 @@ def _relieve(graph: Graph, parts: Parts, state: State) -> None:
             state.pull[state.label[graph.other[e]]] += graph.weight[e]
         chosen = NOBODY
         for b in range(len(state.pull)):
-            if (chosen == NOBODY or state.pull[b] > state.pull[chosen]) and _excess(parts, state.fill, b, v, NOBODY) == 0.0:
+            if (chosen == NOBODY or state.pull[b] > state.pull[chosen]) and _excess(
+                parts, state.fill, b, v, NOBODY
+            ) == 0.0:
                 chosen = b
         if chosen != NOBODY:
             _move(parts, state, v, chosen)

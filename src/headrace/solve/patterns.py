@@ -1,9 +1,10 @@
 """Exact for symmetric instances: an integer program over connected pieces of traffic and the ways to fill a node.
 
-What a node holds falls into connected pieces; only pieces keep traffic, and whether pieces fit together depends on nothing but how
-many tasks of each kind (equal in demand, pins, group and memory) they have. So one program chooses how often each piece is cut
-out of the topology, and how many nodes of a class offer which multiset of piece shapes. It knows neither tasks nor nodes by name:
-the symmetry that defeats task-to-node models does not occur in it.
+What a node holds falls into connected pieces; only pieces keep traffic, and whether pieces fit
+together depends on nothing but how many tasks of each kind (equal in demand, pins, group and
+memory) they have. So one program chooses how often each piece is cut out of the topology, and how
+many nodes of a class offer which multiset of piece shapes. It knows neither tasks nor nodes by
+name: the symmetry that defeats task-to-node models does not occur in it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class PieceModel:
     fill_shapes: Ints  # [F, S]  pieces of each shape that the fill has room for
 
 
-def piece_model(q: Quotient, *, piece_limit: int = 4_000, shape_limit: int = 60, fill_limit: int = 4_000) -> PieceModel | None:
+def piece_model(
+    q: Quotient, *, piece_limit: int = 4_000, shape_limit: int = 60, fill_limit: int = 4_000
+) -> PieceModel | None:
     """The program for an instance, or None where it would have more pieces, shapes or fills than the limits."""
     kind = _kinds(q)
     room = _Room(q, kind)
@@ -44,14 +47,20 @@ def piece_model(q: Quotient, *, piece_limit: int = 4_000, shape_limit: int = 60,
     shapes = sorted(set(shapes_of_pieces))
     if len(shapes) > shape_limit:
         return None
-    fills = [(j, fill) for j in range(len(q.nodes)) for fill in _maximal_fills(room, j, shapes, fill_limit) or [None]]
+    fills = [
+        (j, fill)
+        for j in range(len(q.nodes))
+        for fill in _maximal_fills(room, j, shapes, fill_limit) or [None]
+    ]
     if len(fills) > fill_limit or any(fill is None for _, fill in fills):
         return None
     index = {shape: s for s, shape in enumerate(shapes)}
     counts = np.array(pieces, dtype=np.int64).reshape(-1, len(q.count))
     piece_shape = np.array([index[shape] for shape in shapes_of_pieces], dtype=np.int64)
     fill_class = np.array([j for j, _ in fills], dtype=np.int64)
-    fill_shapes = np.array([fill for _, fill in fills], dtype=np.int64).reshape(len(fills), len(shapes))
+    fill_shapes = np.array([fill for _, fill in fills], dtype=np.int64).reshape(
+        len(fills), len(shapes)
+    )
     program = _program(q, counts, piece_shape, fill_class, fill_shapes)
     return PieceModel(program, counts, piece_shape, fill_class, fill_shapes)
 
@@ -112,7 +121,9 @@ class _Room:
         self.kind = kind.tolist()
         self.example = np.array([self.kind.index(k) for k in range(self.kinds)], dtype=np.int64)
         there_are = np.bincount(kind, q.count, self.kinds).astype(np.int64)[kind]
-        self.most = np.where(q.most > 0, np.where(q.apart[None, :], 1, there_are[None, :]), 0)[:, self.example]
+        self.most = np.where(q.most > 0, np.where(q.apart[None, :], 1, there_are[None, :]), 0)[
+            :, self.example
+        ]
         self.known: dict[tuple[int, Shape], bool] = {}
 
     def shape(self, piece: tuple[int, ...]) -> Shape:
@@ -135,14 +146,20 @@ class _Room:
         if (shape > self.most[j]).any() or (shape @ q.demand[j, c] > q.room[j]).any():
             return False
         return not q.slots_matter or slots_fit(
-            shape, q.group[c], q.memory[c], q.heap, int(q.slots[j]), np.zeros((3, int(shape.sum()) + 1))
+            shape,
+            q.group[c],
+            q.memory[c],
+            q.heap,
+            int(q.slots[j]),
+            np.zeros((3, int(shape.sum()) + 1)),
         )
 
 
 def _connected_pieces(q: Quotient, room: _Room, limit: int) -> list[tuple[int, ...]] | None:
     """Every connected set of tasks that fits on some node, as counts per class; None if there are more than `limit`.
 
-    Each connected set has a member without which it is still connected, so growing by one task at a time reaches all.
+    Each connected set has a member without which it is still connected, so growing by one task at a
+    time reaches all.
     """
     classes = len(q.count)
     near: list[set[int]] = [set() for _ in range(classes)]
@@ -197,7 +214,9 @@ def _maximal_fills(room: _Room, j: int, shapes: list[Shape], limit: int) -> list
     return fills if extend(0, total, [0] * len(shapes)) else None
 
 
-def _program(q: Quotient, pieces: Ints, piece_shape: Ints, fill_class: Ints, fill_shapes: Ints) -> IntegerProgram:
+def _program(
+    q: Quotient, pieces: Ints, piece_shape: Ints, fill_class: Ints, fill_shapes: Ints
+) -> IntegerProgram:
     """Maximise the traffic kept; each task in one piece, each piece in a fill, each fill on a node."""
     classes, shapes, node_classes = len(q.count), fill_shapes.shape[1], len(q.nodes)
     p, c = np.nonzero(pieces)
@@ -205,7 +224,9 @@ def _program(q: Quotient, pieces: Ints, piece_shape: Ints, fill_class: Ints, fil
     fills = np.arange(len(fill_class))
     row = np.concatenate([c, classes + piece_shape, classes + s, classes + shapes + fill_class])
     column = np.concatenate([p, np.arange(len(pieces)), len(pieces) + f, len(pieces) + fills])
-    value = np.concatenate([pieces[p, c], np.ones(len(pieces)), -fill_shapes[f, s], np.ones(len(fills))])
+    value = np.concatenate(
+        [pieces[p, c], np.ones(len(pieces)), -fill_shapes[f, s], np.ones(len(fills))]
+    )
     rows, columns = classes + shapes + node_classes, len(pieces) + len(fills)
     return IntegerProgram(
         gain=np.concatenate([kept_by(q, pieces), np.zeros(len(fills))]),

@@ -1,8 +1,9 @@
 """The best any counts, machines and placement could do: work divisible at will, machines of a pool taken together.
 
-One linear program over how much of each component each pool of alike machines handles, and with how many tasks. Tasks are at most one thread
-each, cost their fixed CPU and memory, and every component has at least one. With whole numbers of machines to rent it becomes a
-small integer program. Every real plan satisfies these rows, so what they allow at best is a bound.
+One linear program over how much of each component each pool of alike machines handles, and with how
+many tasks. Tasks are at most one thread each, cost their fixed CPU and memory, and every component
+has at least one. With whole numbers of machines to rent it becomes a small integer program. Every
+real plan satisfies these rows, so what they allow at best is a bound.
 """
 
 from __future__ import annotations
@@ -70,26 +71,44 @@ def most_rate(pools: Pools, machines: Floats) -> Fluid | None:
     found = _solved(pools.scaled(guess), machines, machines, None, None, None)
     if found is None:
         return None
-    return Fluid(found.factor * guess, found.machines, found.handled * guess, found.tasks, found.bound * guess)
+    return Fluid(
+        found.factor * guess,
+        found.machines,
+        found.handled * guess,
+        found.tasks,
+        found.bound * guess,
+    )
 
 
 def fastest_machines(pools: Pools, price: Floats, available: Floats, budget: float) -> Fluid | None:
     """The largest factor of machines that a budget buys; None if it buys nothing that works."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        per_factor = np.where(pools.may & np.isfinite(pools.cpu), pools.by_rate * (price / pools.cpu), np.inf).min(axis=1)
+        per_factor = np.where(
+            pools.may & np.isfinite(pools.cpu), pools.by_rate * (price / pools.cpu), np.inf
+        ).min(axis=1)
     per_factor = per_factor[np.isfinite(per_factor)].sum()
     guess = budget / per_factor if per_factor > 0 else 1.0
     high = np.minimum(available, np.floor(budget / price * (1 + SLACK)))
     found = _solved(pools.scaled(guess), np.zeros_like(price), high, price, budget, None)
     if found is None:
         return None
-    return Fluid(found.factor * guess, found.machines, found.handled * guess, found.tasks, found.bound * guess)
+    return Fluid(
+        found.factor * guess,
+        found.machines,
+        found.handled * guess,
+        found.tasks,
+        found.bound * guess,
+    )
 
 
-def cheapest_machines(pools: Pools, price: Floats, available: Floats, factor: float) -> Fluid | None:
+def cheapest_machines(
+    pools: Pools, price: Floats, available: Floats, factor: float
+) -> Fluid | None:
     """The cheapest machines for a factor; None if all there are do not carry it."""
     guess = factor if factor > 0 else 1.0
-    found = _solved(pools.scaled(guess), np.zeros_like(price), available, price, None, factor / guess)
+    found = _solved(
+        pools.scaled(guess), np.zeros_like(price), available, price, None, factor / guess
+    )
     if found is None:
         return None
     return Fluid(factor, found.machines, found.handled * guess, found.tasks, found.bound)
@@ -104,12 +123,20 @@ def _guess(pools: Pools, machines: Floats) -> float:
 
 
 def _solved(
-    pools: Pools, low: Floats, high: Floats, price: Floats | None, budget: float | None, factor: float | None
+    pools: Pools,
+    low: Floats,
+    high: Floats,
+    price: Floats | None,
+    budget: float | None,
+    factor: float | None,
 ) -> Fluid | None:
     """Solve the program in the variables handled[C, P], tasks[C, P], machines[P], factor."""
     components, kinds = pools.may.shape
     size = components * kinds
-    h, m = np.arange(size).reshape(components, kinds), size + np.arange(size).reshape(components, kinds)
+    h, m = (
+        np.arange(size).reshape(components, kinds),
+        size + np.arange(size).reshape(components, kinds),
+    )
     z, f = 2 * size + np.arange(kinds), 2 * size + kinds
     rows = _Rows(2 * size + kinds + 1)
     for c in range(components):
@@ -118,12 +145,20 @@ def _solved(
         rows.between(m[c], np.ones(kinds), 1.0, float(pools.most[c]))
         for p in range(kinds):
             if pools.may[c, p] and pools.by_rate[c, p] > 0:  # a task is one thread
-                rows.at_most([h[c, p], m[c, p]], [pools.by_rate[c, p], pools.fixed[c, p] - pools.thread[p]], 0.0)
+                rows.at_most(
+                    [h[c, p], m[c, p]],
+                    [pools.by_rate[c, p], pools.fixed[c, p] - pools.thread[p]],
+                    0.0,
+                )
             if pools.apart[c]:
                 rows.at_most([m[c, p], z[p]], [1.0, -1.0], 0.0)
     for p in range(kinds):
         if np.isfinite(pools.cpu[p]):
-            rows.at_most([*h[:, p], *m[:, p], z[p]], [*pools.by_rate[:, p], *pools.fixed[:, p], -pools.cpu[p]], 0.0)
+            rows.at_most(
+                [*h[:, p], *m[:, p], z[p]],
+                [*pools.by_rate[:, p], *pools.fixed[:, p], -pools.cpu[p]],
+                0.0,
+            )
         for k in np.flatnonzero(np.isfinite(pools.room[p]) & pools.other.any(axis=0)).tolist():
             rows.at_most([*m[:, p], z[p]], [*pools.other[:, k], -pools.room[p, k]], 0.0)
         if pools.one_each:
@@ -149,7 +184,9 @@ def _solved(
         options={"mip_rel_gap": NEAR, "node_limit": NODES},
     )
     if result.status == 3:  # unbounded: nothing limits the rate
-        return Fluid(np.inf, high, np.zeros((components, kinds)), np.ones((components, kinds)), np.inf)
+        return Fluid(
+            np.inf, high, np.zeros((components, kinds)), np.ones((components, kinds)), np.inf
+        )
     if result.x is None:
         return None
     x = np.asarray(result.x, dtype=np.float64)
@@ -185,5 +222,8 @@ class _Rows:
 
     def constraint(self) -> LinearConstraint:
         row = np.repeat(np.arange(len(self.index)), [len(i) for i in self.index])
-        matrix = coo_array((np.concatenate(self.value), (row, np.concatenate(self.index))), shape=(len(self.index), self.size))
+        matrix = coo_array(
+            (np.concatenate(self.value), (row, np.concatenate(self.index))),
+            shape=(len(self.index), self.size),
+        )
         return highs.rows(matrix.tocsr(), np.array(self.low), np.array(self.high))

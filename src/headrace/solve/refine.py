@@ -1,7 +1,8 @@
 """Annealing over (class, node) counts: chunks move, chunks swap, connected pieces of a node move or swap as a whole.
 
-One step is one proposal. Its gain comes from `State.pull` in constant time; only an accepted step pays for updates, and those grow
-with the class's neighbours. Steps, not seconds, are counted, so a run is the same wherever it runs.
+One step is one proposal. Its gain comes from `State.pull` in constant time; only an accepted step
+pays for updates, and those grow with the class's neighbours. Steps, not seconds, are counted, so a
+run is the same wherever it runs.
 """
 
 from __future__ import annotations
@@ -18,9 +19,7 @@ from headrace.solve.instance import Bools, Floats, Ints
 COST, BEST_COST, BEST_NODES = 0, 1, 2
 SAMPLE = 3  # sum of the costs of refused worsening proposals, and their number: sets the first temperature
 SAMPLED = 4
-LOGGED = (
-    5  # moves in `Run.log`: those made since the best plan; NOT_LOGGED where the log does not lead from the best plan to this one
-)
+LOGGED = 5  # moves in `Run.log`: those made since the best plan; NOT_LOGGED where the log does not lead from the best plan to this one
 NOT_LOGGED = -1.0
 
 
@@ -153,7 +152,9 @@ def piece_may_go(terms: Terms, state: State, run: Run, side: int, found: int, m:
 
 
 @kernel
-def shift_piece(terms: Terms, state: State, run: Run, side: int, found: int, n: int, m: int) -> float:
+def shift_piece(
+    terms: Terms, state: State, run: Run, side: int, found: int, n: int, m: int
+) -> float:
     """Move a gathered piece from node n to node m; gives the change of cost."""
     change = 0.0
     for i in range(found):
@@ -164,7 +165,9 @@ def shift_piece(terms: Terms, state: State, run: Run, side: int, found: int, n: 
 
 
 @kernel
-def piece_overload(terms: Terms, state: State, run: Run, out: int, outs: int, into: int, intos: int, n: int) -> bool:
+def piece_overload(
+    terms: Terms, state: State, run: Run, out: int, outs: int, into: int, intos: int, n: int
+) -> bool:
     """Whether node n's resources would burst if one gathered piece left it and the other came."""
     y = terms.node_type[n]
     for r in range(terms.unit.shape[0]):
@@ -217,8 +220,9 @@ def anneal(
 ) -> int:
     """Propose `steps` changes; temperature falls from `hot` towards `cold` as done..done+share of the run passes.
 
-    `over_price` 0 never lets a node's overload grow; above 0 overload is allowed at that price. `until_fits` ends
-    the call as soon as nothing is overloaded. Gives the steps made. The best feasible plan ends up in `run.best`.
+    `over_price` 0 never lets a node's overload grow; above 0 overload is allowed at that price.
+    `until_fits` ends the call as soon as nothing is overloaded. Gives the steps made. The best
+    feasible plan ends up in `run.best`.
     """
     nodes, classes = state.x.shape
     tally, rng, log = run.tally, run.rng, run.log
@@ -239,7 +243,8 @@ def anneal(
     for step in range(steps + 1):
         rank = cost + terms.node_rank * busy
         if bursting == 0 and (
-            rank < tally[BEST_COST] - terms.tie or (rank <= tally[BEST_COST] + terms.tie and busy < tally[BEST_NODES])
+            rank < tally[BEST_COST] - terms.tie
+            or (rank <= tally[BEST_COST] + terms.tie and busy < tally[BEST_NODES])
         ):
             tally[BEST_COST] = rank
             tally[BEST_NODES] = busy
@@ -269,19 +274,25 @@ def anneal(
             m = pick(rng, nodes)
         if m == n or not terms.allowed[m, c]:
             continue
-        most = -heat * np.log(1.0 - random_share(rng)) if heat > 0.0 else 0.0  # the worst change that is still accepted
+        most = (
+            -heat * np.log(1.0 - random_share(rng)) if heat > 0.0 else 0.0
+        )  # the worst change that is still accepted
         kind = random_share(rng)
         was_bursting = (1 if state.over[n] > 0.0 else 0) + (1 if state.over[m] > 0.0 else 0)
         was_busy = (1 if state.tasks[n] > 0 else 0) + (1 if state.tasks[m] > 0 else 0)
         over = state.over[n] + state.over[m]
 
-        if kind < 0.03:  # a connected piece, or all of a node; perhaps against a piece of the other node
+        if (
+            kind < 0.03
+        ):  # a connected piece, or all of a node; perhaps against a piece of the other node
             outs = gather(terms, state, run, ZERO, n, c, kind < 0.006)
             backs = ZERO
             if state.contents[m] > 0 and random_share(rng) < 0.6:
                 e = int(state.content[m, pick(rng, state.contents[m])])
                 backs = gather(terms, state, run, ONE, m, e, kind < 0.006)
-            if not piece_may_go(terms, state, run, ZERO, outs, m) or not piece_may_go(terms, state, run, ONE, backs, n):
+            if not piece_may_go(terms, state, run, ZERO, outs, m) or not piece_may_go(
+                terms, state, run, ONE, backs, n
+            ):
                 continue
             if hard and (
                 piece_overload(terms, state, run, ONE, backs, ZERO, outs, m)
@@ -292,20 +303,34 @@ def anneal(
             change += shift_piece(terms, state, run, ONE, backs, m, n)
             now_busy = (1 if state.tasks[n] > 0 else 0) + (1 if state.tasks[m] > 0 else 0)
             now_over = state.over[n] + state.over[m]
-            price = change + terms.node_price * (now_busy - was_busy) + over_price * (now_over - over)
+            price = (
+                change + terms.node_price * (now_busy - was_busy) + over_price * (now_over - over)
+            )
             if price > most or (hard and now_over > over):
                 shift_piece(terms, state, run, ONE, backs, n, m)
                 shift_piece(terms, state, run, ZERO, outs, m, n)
                 continue
             for i in range(outs):
-                log[logged, 0], log[logged, 1], log[logged, 2], log[logged, 3] = run.piece[0, i], n, m, run.piece_tasks[0, i]
+                log[logged, 0], log[logged, 1], log[logged, 2], log[logged, 3] = (
+                    run.piece[0, i],
+                    n,
+                    m,
+                    run.piece_tasks[0, i],
+                )
                 logged += 1
             for i in range(backs):
-                log[logged, 0], log[logged, 1], log[logged, 2], log[logged, 3] = run.piece[1, i], m, n, run.piece_tasks[1, i]
+                log[logged, 0], log[logged, 1], log[logged, 2], log[logged, 3] = (
+                    run.piece[1, i],
+                    m,
+                    n,
+                    run.piece_tasks[1, i],
+                )
                 logged += 1
             cost += change
             busy += now_busy - was_busy
-            bursting += (1 if state.over[n] > 0.0 else 0) + (1 if state.over[m] > 0.0 else 0) - was_bursting
+            bursting += (
+                (1 if state.over[n] > 0.0 else 0) + (1 if state.over[m] > 0.0 else 0) - was_bursting
+            )
             continue
 
         k = chunk_of(rng, state.x[n, c], all_share)
@@ -324,7 +349,12 @@ def anneal(
                 b = terms.other[terms.start[d] + pick(rng, degree)]
                 if state.holders[b] > 0:
                     o = int(state.holder[b, pick(rng, int(state.holders[b]))])
-            if d == c or o == m or not terms.allowed[o, d] or (terms.apart[d] and state.x[o, d] > 0):
+            if (
+                d == c
+                or o == m
+                or not terms.allowed[o, d]
+                or (terms.apart[d] and state.x[o, d] > 0)
+            ):
                 continue
             k2 = chunk_of(rng, state.x[m, d], all_share)
             if hard and state.x[m, d] > 1 and random_share(rng) < 0.75:
@@ -339,7 +369,9 @@ def anneal(
             k = fits
             change = move_change(terms, state, c, n, m, k)
         third = o != n
-        now_busy = (1 if state.tasks[n] - k + (0 if third else k2) > 0 else 0) + (1 if state.tasks[m] + k - k2 > 0 else 0)
+        now_busy = (1 if state.tasks[n] - k + (0 if third else k2) > 0 else 0) + (
+            1 if state.tasks[m] + k - k2 > 0 else 0
+        )
         if third:
             now_busy += 1
             was_busy += 1 if state.tasks[o] > 0 else 0
@@ -373,7 +405,9 @@ def anneal(
         logged += 1
         cost += change
         busy += now_busy - was_busy
-        bursting += (1 if state.over[n] > 0.0 else 0) + (1 if state.over[m] > 0.0 else 0) - was_bursting
+        bursting += (
+            (1 if state.over[n] > 0.0 else 0) + (1 if state.over[m] > 0.0 else 0) - was_bursting
+        )
         if third and state.over[o] > 0.0:
             bursting += 1
     tally[COST] = cost

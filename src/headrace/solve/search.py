@@ -1,8 +1,9 @@
 """Anytime search for a plan with little crossing traffic, on counts of tasks per class and node.
 
-The work grows with classes x nodes, not with tasks. A few constructions (`construct`) are repaired where they overload a node; the
-best is annealed (`refine`) for a number of steps that follows from the problem's size. Of problems too large for many rounds of that,
-clusters of classes are placed first, in the same way; their plan is the first one of the classes.
+The work grows with classes x nodes, not with tasks. A few constructions (`construct`) are repaired
+where they overload a node; the best is annealed (`refine`) for a number of steps that follows from
+the problem's size. Of problems too large for many rounds of that, clusters of classes are placed
+first, in the same way; their plan is the first one of the classes.
 """
 
 from __future__ import annotations
@@ -24,8 +25,29 @@ from headrace.solve.construct import (
     nodes_descending,
     sizes_descending,
 )
-from headrace.solve.fit import TOLERANCE, State, Terms, empty_state, feasible, list_state, load_state, reload_state, terms_of
-from headrace.solve.refine import BEST_COST, BEST_NODES, COST, LOGGED, NOT_LOGGED, SAMPLE, SAMPLED, Run, anneal, new_run
+from headrace.solve.fit import (
+    TOLERANCE,
+    State,
+    Terms,
+    empty_state,
+    feasible,
+    list_state,
+    load_state,
+    reload_state,
+    terms_of,
+)
+from headrace.solve.refine import (
+    BEST_COST,
+    BEST_NODES,
+    COST,
+    LOGGED,
+    NOT_LOGGED,
+    SAMPLE,
+    SAMPLED,
+    Run,
+    anneal,
+    new_run,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,10 +64,16 @@ class Heat(NamedTuple):
     node: float = 0.0  # price of one more node where nodes come first; 0: more than all traffic
 
 
-# One cooling where steps are scarce: of classes from nothing, of clusters from nothing and from a plan, of classes where those have one.
-COOLING, CLUSTER_COOLING, CLUSTER_AGAIN, CLASS_COOLING = Heat(0.3, 0.001), Heat(0.3, 0.03), Heat(0.2, 0.03), Heat(0.2, 0.001)
-# In turn: mild heat, strong heat, and rounds that pass through what is otherwise forbidden, since hard limits can cut the plans into
-# islands.
+# One cooling where steps are scarce: of classes from nothing, of clusters from nothing and from a
+# plan, of classes where those have one.
+COOLING, CLUSTER_COOLING, CLUSTER_AGAIN, CLASS_COOLING = (
+    Heat(0.3, 0.001),
+    Heat(0.3, 0.03),
+    Heat(0.2, 0.03),
+    Heat(0.2, 0.001),
+)
+# In turn: mild heat, strong heat, and rounds that pass through what is otherwise forbidden, since
+# hard limits can cut the plans into islands.
 MILD, STRONG, THROUGH = Heat(0.25, 0.08), Heat(0.5, 0.02), Heat(0.25, 0.08, overload=1.5, node=0.5)
 ROUNDS = (MILD, MILD, THROUGH, MILD, MILD, STRONG, MILD, MILD, MILD, MILD, STRONG, MILD)
 
@@ -62,7 +90,10 @@ CYCLES = 3  # of searching on clusters and then on classes, where steps are scar
 CLUSTER_SIZE = (0.5, 0.3)  # of an average node: in the first cycle, and in later ones
 CLUSTER_STEPS = 0.4  # part of the steps spent on clusters
 FEWER_CLUSTERS = 0.7  # per class, at most: else they are not worth it
-SCARCE_CELLS, MANY_CELLS = 20_000, 100_000  # classes x nodes: where clusters pay, where loading a plan takes long
+SCARCE_CELLS, MANY_CELLS = (
+    20_000,
+    100_000,
+)  # classes x nodes: where clusters pay, where loading a plan takes long
 PATIENCE = 9  # rounds without a better plan before a search ends early
 RESCUES = 24  # blurred constructions tried before a problem is given up
 
@@ -129,17 +160,39 @@ class Search:
     def resume(self) -> None:
         """Continue from the best plan, or from the loaded one if that is as good."""
         tally, many = self.run.tally, self.terms.allowed.size >= MANY_CELLS
-        as_good = not self.terms.node_rank and tally[COST] <= tally[BEST_COST] + self.terms.tie and not self.state.over.any()
+        as_good = (
+            not self.terms.node_rank
+            and tally[COST] <= tally[BEST_COST] + self.terms.tie
+            and not self.state.over.any()
+        )
         if not (many and as_good):  # loading takes long only where there are many nodes and classes
             self.load(self.run.best)
             tally[LOGGED] = 0
 
-    def steps(self, steps: int, hot: float = 0.0, cold: float = 0.0, over_price: float = 0.0, until_fits: bool = False) -> None:
+    def steps(
+        self,
+        steps: int,
+        hot: float = 0.0,
+        cold: float = 0.0,
+        over_price: float = 0.0,
+        until_fits: bool = False,
+    ) -> None:
         """Anneal the loaded plan."""
         done = 0
         while done < steps:
             part = min(self.slice_steps, steps - done)
-            made = anneal(self.terms, self.state, self.run, part, hot, cold, done / steps, part / steps, over_price, until_fits)
+            made = anneal(
+                self.terms,
+                self.state,
+                self.run,
+                part,
+                hot,
+                cold,
+                done / steps,
+                part / steps,
+                over_price,
+                until_fits,
+            )
             done += max(made, 1)
             self.made += made
             if self.deadline is not None and self.deadline():
@@ -161,8 +214,9 @@ def least_crossing_search(
 ) -> Found | None:
     """Counts x[C, N] with little crossing traffic (plus moving cost, if there is a `current` plan), or None if none was found.
 
-    `prefer` "traffic": least traffic, then fewest nodes; "nodes": fewest nodes, then least traffic. Never worse than the best feasible
-    one of `starts`. The same arguments give the same counts unless `deadline()` turns true, which `Found.stopped` then says.
+    `prefer` "traffic": least traffic, then fewest nodes; "nodes": fewest nodes, then least traffic.
+    Never worse than the best feasible one of `starts`. The same arguments give the same counts
+    unless `deadline()` turns true, which `Found.stopped` then says.
     """
     if prefer not in ("traffic", "nodes"):
         raise ValueError(f"prefer {prefer!r} is neither traffic nor nodes")
@@ -210,7 +264,9 @@ def hopeless(instance: Instance) -> bool:
         reachable = np.any(fits[:, nodes], axis=1, keepdims=True)
         least = np.where(reachable, np.minimum(least, instance.demand[y]), least)
     wanted = np.nonzero(instance.count)[0]
-    places = np.where(instance.apart, fits.sum(axis=1), np.where(fits.any(axis=1), instance.count, 0))
+    places = np.where(
+        instance.apart, fits.sum(axis=1), np.where(fits.any(axis=1), instance.count, 0)
+    )
     if (
         np.less(places, instance.count)[wanted].any()
         or (instance.memory > instance.heap[instance.group] * (1 + TOLERANCE))[wanted].any()
@@ -228,10 +284,18 @@ def default_steps(instance: Instance) -> int:
     classes, nodes = instance.allowed.shape
     if nodes > 200:
         return int(np.clip(5_000 * min(classes, 600) + 2_000 * nodes, 2_000_000, 10_000_000))
-    return int(np.clip(15_000 * classes * nodes, 200_000, 6_000_000 if classes * nodes < MANY_CELLS else 1_200_000))
+    return int(
+        np.clip(
+            15_000 * classes * nodes,
+            200_000,
+            6_000_000 if classes * nodes < MANY_CELLS else 1_200_000,
+        )
+    )
 
 
-def new_search(instance: Instance, terms: Terms, seed: int, deadline: Callable[[], bool] | None) -> Search:
+def new_search(
+    instance: Instance, terms: Terms, seed: int, deadline: Callable[[], bool] | None
+) -> Search:
     """A search that has not seen any plan."""
     cells = terms.allowed.size
     slice_steps = (
@@ -249,13 +313,20 @@ def new_search(instance: Instance, terms: Terms, seed: int, deadline: Callable[[
     )
 
 
-def outcome(search: Search, stopped: Literal["done", "deadline"], current: Ints | None, move_cost: Floats | None) -> Found:
+def outcome(
+    search: Search,
+    stopped: Literal["done", "deadline"],
+    current: Ints | None,
+    move_cost: Floats | None,
+) -> Found:
     """What a search found."""
     x = np.ascontiguousarray(search.run.best.T)
     moving = 0.0
     if current is not None and move_cost is not None:
         moving = float((move_cost * np.maximum(x - current, 0).sum(axis=1)).sum())
-    return Found(x, search.instance.crossing(x), moving, int((x.sum(axis=0) > 0).sum()), search.made, stopped)
+    return Found(
+        x, search.instance.crossing(x), moving, int((x.sum(axis=0) > 0).sum()), search.made, stopped
+    )
 
 
 def take_start(search: Search, x: Ints) -> None:
@@ -276,7 +347,9 @@ def take_start(search: Search, x: Ints) -> None:
 
 def clusters_pay(terms: Terms, budget: int) -> bool:
     """Whether steps are scarce and cheap: where slots bind, a step takes longer the more a cluster holds, and little is gained."""
-    return terms.allowed.size >= SCARCE_CELLS and rounds_of(terms, budget) == 1 and not terms.slotted
+    return (
+        terms.allowed.size >= SCARCE_CELLS and rounds_of(terms, budget) == 1 and not terms.slotted
+    )
 
 
 def plan_in_cycles(search: Search, budget: int) -> None:
@@ -300,7 +373,8 @@ def plan_in_cycles(search: Search, budget: int) -> None:
 def place_clusters(search: Search, steps: int, *, again: bool) -> bool:
     """Remember a plan found by searching on clusters of classes; whether there is one.
 
-    `again`: clusters are of classes that the best plan has on one node as a whole, and the search starts from that plan.
+    `again`: clusters are of classes that the best plan has on one node as a whole, and the search
+    starts from that plan.
     """
     instance = search.instance
     home = None
@@ -312,7 +386,9 @@ def place_clusters(search: Search, steps: int, *, again: bool) -> bool:
         return False
     smaller, each = merged(instance, cluster)
     prefer = "nodes" if search.terms.node_rank else "traffic"
-    part = new_search(smaller, terms_of(smaller, prefer=prefer), int(search.rng.integers(2**31)), search.deadline)
+    part = new_search(
+        smaller, terms_of(smaller, prefer=prefer), int(search.rng.integers(2**31)), search.deadline
+    )
     try:
         if again:
             part.load_placed(on_clusters(search.placed(), cluster, each))
@@ -344,9 +420,13 @@ def on_classes(placed: Placed, cluster: Ints, each: Ints) -> Placed:
     members = np.argsort(cluster, kind="stable")
     first = np.searchsorted(cluster[members], np.arange(len(cluster) + 1))
     many = np.diff(first)[placed.class_]
-    nth = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)  # of the members of its cluster
+    nth = np.arange(many.sum()) - np.repeat(
+        np.cumsum(many) - many, many
+    )  # of the members of its cluster
     class_ = members[np.repeat(first[placed.class_], many) + nth]
-    return Placed(np.repeat(placed.node, many), class_, np.repeat(placed.tasks, many) * each[class_])
+    return Placed(
+        np.repeat(placed.node, many), class_, np.repeat(placed.tasks, many) * each[class_]
+    )
 
 
 def rounds_of(terms: Terms, budget: int) -> int:
@@ -367,14 +447,27 @@ def first_plans(search: Search, budget: int, rescues: int = RESCUES) -> None:
         search.bench.left[:] = search.terms.wanted
         rescue = number >= len(RECIPES)
         recipe = RECIPES[2 + number % 4 if rescue else number]
-        finish(search, recipe._replace(tries=min(recipe.tries, most_tries)), repair_steps, 0.3 if rescue else 0.0)
+        finish(
+            search,
+            recipe._replace(tries=min(recipe.tries, most_tries)),
+            repair_steps,
+            0.3 if rescue else 0.0,
+        )
 
 
 def finish(search: Search, recipe: Recipe, repair_steps: int, noise: float = 0.0) -> None:
     """Place what is missing in the loaded plan, repair overloads, and remember the plan if it is feasible then."""
     nodes_in_order = nodes_descending(search.terms, search.rng, noise)
     classes_in_order = sizes_descending(search.terms, search.rng, noise)
-    build(search.terms, search.state, search.bench, recipe, nodes_in_order, classes_in_order, search.run.rng)
+    build(
+        search.terms,
+        search.state,
+        search.bench,
+        recipe,
+        nodes_in_order,
+        classes_in_order,
+        search.run.rng,
+    )
     if search.bench.left.any():
         return
     search.load(search.state.x.copy())
@@ -393,7 +486,13 @@ def repair(search: Search, steps: int) -> None:
     price = (1.0 + 10 * search.instance.total_weight) / task
     search.terms = terms._replace(node_price=0.0)
     try:
-        search.steps(steps, hot=price * task * 0.3, cold=price * task * 0.003, over_price=price, until_fits=True)
+        search.steps(
+            steps,
+            hot=price * task * 0.3,
+            cold=price * task * 0.003,
+            over_price=price,
+            until_fits=True,
+        )
     finally:
         search.terms = terms
 
@@ -432,14 +531,20 @@ def drop_nodes(search: Search, budget: int) -> None:
 def improve(search: Search, budget: int, cooling: Heat) -> None:
     """Anneal from the best plan so far: one long cooling if steps are scarce, else many short rounds.
 
-    Sparse task graphs want mild heat that never quite ends, all-to-all streams want more of both: measured on the unsymmetric
-    instances of the benchmarks.
+    Sparse task graphs want mild heat that never quite ends, all-to-all streams want more of both:
+    measured on the unsymmetric instances of the benchmarks.
     """
     tally, terms = search.run.tally, search.terms
     search.resume()
     tally[SAMPLE] = tally[SAMPLED] = 0.0
     search.steps(min(20_000, budget // 10 + 1))
-    scale = tally[SAMPLE] / tally[SAMPLED] if tally[SAMPLED] else float(terms.weight.mean()) if len(terms.weight) else 1.0
+    scale = (
+        tally[SAMPLE] / tally[SAMPLED]
+        if tally[SAMPLED]
+        else float(terms.weight.mean())
+        if len(terms.weight)
+        else 1.0
+    )
     rounds = rounds_of(terms, budget)
     each = budget // rounds
     idle = 0
@@ -452,7 +557,12 @@ def improve(search: Search, budget: int, cooling: Heat) -> None:
         if heat.node and terms.node_rank:
             search.terms = terms._replace(node_price=heat.node * scale)
         try:
-            search.steps(each - each // 8, heat.first * scale, heat.last * scale, heat.overload * scale / average_task(terms))
+            search.steps(
+                each - each // 8,
+                heat.first * scale,
+                heat.last * scale,
+                heat.overload * scale / average_task(terms),
+            )
         finally:
             search.terms = terms
         repair(search, each // 16)

@@ -25,7 +25,9 @@ def lean(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @lean
-def slots_fit(pattern: Ints, group: Ints, memory: Floats, heap: Floats, slots: int, work: Floats) -> bool:
+def slots_fit(
+    pattern: Ints, group: Ints, memory: Floats, heap: Floats, slots: int, work: Floats
+) -> bool:
     """Whether pattern[i] tasks of memory[i] in topology group[i] need no more than `slots` slots together.
 
     `work` is three rows of scratch, each as long as there are tasks.

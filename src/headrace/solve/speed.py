@@ -1,7 +1,8 @@
 """Counts that run fast: the largest rate, the shortest batch, or the evenest load.
 
-Moves and swaps between two nodes, annealed. What a node can sustain depends on the counts of that node alone: its CPU, and of every stream what
-it emits and what part of it it receives. So a step looks at two nodes, however many there are.
+Moves and swaps between two nodes, annealed. What a node can sustain depends on the counts of that
+node alone: its CPU, and of every stream what it emits and what part of it it receives. So a step
+looks at two nodes, however many there are.
 """
 
 from __future__ import annotations
@@ -15,18 +16,40 @@ from numpy.typing import NDArray
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU, Problem
 from headrace.solve.classes import Classes
-from headrace.solve.fit import ZERO, State, Terms, empty_state, kernel, load_state, overload_after, put, terms_of
+from headrace.solve.fit import (
+    ZERO,
+    State,
+    Terms,
+    empty_state,
+    kernel,
+    load_state,
+    overload_after,
+    put,
+    terms_of,
+)
 from headrace.solve.refine import chunk_of, pick, random_share
 
 RATE, BATCH, BALANCE = 0, 1, 2
 MODES = {"rate": RATE, "batch": BATCH, "balance": BALANCE}
 STEEP = 40.0  # how much the fullest node outweighs the others while searching
-SCALE, SOFT, SHARES, SQUARES, SLOWEST, STAGES, OVER = 0, 1, 2, 3, 4, 5, 6  # where `Live.sums` keeps what
+SCALE, SOFT, SHARES, SQUARES, SLOWEST, STAGES, OVER = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+)  # where `Live.sums` keeps what
 OVER_PRICE = 1e6  # of a node that carries more than it can, where the rate is not the objective
 PASSING_PRICE = 2.0  # the same while searching, in parts of the cost: the way to a good plan may lead through a bad one
 FULL = 1e12  # ratio of a node whose fixed load alone exceeds it
 # Part of the cost a step may lose, on average, at the start of each round.
-HOT = {RATE: (0.03, 0.01, 0.02, 0.005), BATCH: (0.5, 0.1, 0.3, 0.03), BALANCE: (0.5, 0.1, 0.3, 0.03)}
+HOT = {
+    RATE: (0.03, 0.01, 0.02, 0.005),
+    BATCH: (0.5, 0.1, 0.3, 0.03),
+    BALANCE: (0.5, 0.1, 0.3, 0.03),
+}
 LEAST_STEPS = {RATE: 300_000, BATCH: 60_000, BALANCE: 60_000}
 SLICE_STEPS = 10_000
 MOST_PAIR_CELLS = 2_000_000  # measured pairs x nodes that are still counted one by one
@@ -48,7 +71,9 @@ class Costs(NamedTuple):
     out_start: Ints  # [C + 1] streams a class emits on, and how many tuples/s one task emits
     out_stream: Ints
     out_amount: Floats
-    in_start: Ints  # [C + 1] streams a class receives from, and the copies of a tuple one task receives
+    in_start: (
+        Ints  # [C + 1] streams a class receives from, and the copies of a tuple one task receives
+    )
     in_stream: Ints
     in_amount: Floats
     into_start: Ints  # [stages + 1] streams into a stage
@@ -91,10 +116,23 @@ def flows_of(problem: Problem, classes: Classes) -> list[Flow]:
     flows: list[Flow] = []
     for s in problem.streams:
         received = s.received(int(problem.tasks[s.target]))
-        emits = [(int(c), float(s.tuples_per_s * problem.share[task[c]])) for c in np.flatnonzero(owner == s.source)]
-        receives = [(int(c), float(received[task[c] - problem.first[s.target]])) for c in np.flatnonzero(owner == s.target)]
+        emits = [
+            (int(c), float(s.tuples_per_s * problem.share[task[c]]))
+            for c in np.flatnonzero(owner == s.source)
+        ]
+        receives = [
+            (int(c), float(received[task[c] - problem.first[s.target]]))
+            for c in np.flatnonzero(owner == s.target)
+        ]
         flows.append(
-            Flow(s.target, s.tuples_per_s, float(received.sum()), 0.0 if np.isnan(s.bytes) else s.bytes, emits, receives)
+            Flow(
+                s.target,
+                s.tuples_per_s,
+                float(received.sum()),
+                0.0 if np.isnan(s.bytes) else s.bytes,
+                emits,
+                receives,
+            )
         )
     pairs = problem.pairs
     if len(pairs) * len(problem.nodes) <= MOST_PAIR_CELLS:
@@ -120,13 +158,21 @@ def costs_of(problem: Problem, classes: Classes) -> Costs:
     stage, count = problem.stage[owner], int(problem.stage.max(initial=-1)) + 1
     member = np.argsort(stage, kind="stable")
     flows = flows_of(problem, classes)
-    out_start, out_stream, out_amount = _by_class([(c, k, v) for k, flow in enumerate(flows) for c, v in flow.emits], len(owner))
-    in_start, in_stream, in_amount = _by_class([(c, k, v) for k, flow in enumerate(flows) for c, v in flow.receives], len(owner))
-    into_start, into_stream, _ = _by_class([(int(problem.stage[flow.target]), k, 0.0) for k, flow in enumerate(flows)], count)
+    out_start, out_stream, out_amount = _by_class(
+        [(c, k, v) for k, flow in enumerate(flows) for c, v in flow.emits], len(owner)
+    )
+    in_start, in_stream, in_amount = _by_class(
+        [(c, k, v) for k, flow in enumerate(flows) for c, v in flow.receives], len(owner)
+    )
+    into_start, into_stream, _ = _by_class(
+        [(int(problem.stage[flow.target]), k, 0.0) for k, flow in enumerate(flows)], count
+    )
     price = problem.options.get("judge", {}).get("send_node_cpu_ms", 0)
     free = problem.capacity[:, CPU] - problem.taken[:, CPU]
     return Costs(
-        grows=np.ascontiguousarray((problem.demand[owner, CPU][:, None] + problem.cpu_rate[owner] * share[:, None]).T),
+        grows=np.ascontiguousarray(
+            (problem.demand[owner, CPU][:, None] + problem.cpu_rate[owner] * share[:, None]).T
+        ),
         fixed=np.ascontiguousarray(problem.cpu_fixed[owner].T),
         cpu=free,
         installed=problem.capacity[:, CPU],
@@ -154,7 +200,11 @@ def costs_of(problem: Problem, classes: Classes) -> Costs:
 def _by_class(rows: list[tuple[int, int, float]], count: int) -> tuple[Ints, Ints, Floats]:
     rows = sorted(rows)
     start = np.searchsorted([row[0] for row in rows], np.arange(count + 1)).astype(np.int64)
-    return start, np.array([row[1] for row in rows], dtype=np.int64), np.array([row[2] for row in rows], dtype=np.float64)
+    return (
+        start,
+        np.array([row[1] for row in rows], dtype=np.int64),
+        np.array([row[2] for row in rows], dtype=np.float64),
+    )
 
 
 def fast_counts(
@@ -173,7 +223,11 @@ def fast_counts(
     terms, costs = terms_of(instance), costs_of(problem, classes)
     state, live = empty_state(terms), _live(costs, len(instance.node_type))
     mode = MODES[objective]
-    budget = int(np.clip(300 * instance.allowed.size, LEAST_STEPS[mode], 1_000_000)) if steps is None else steps
+    budget = (
+        int(np.clip(300 * instance.allowed.size, LEAST_STEPS[mode], 1_000_000))
+        if steps is None
+        else steps
+    )
     rng = np.array([(seed * 0x9E3779B97F4A7C15 + 0x7654321) % 2**64], np.uint64)
     best = np.ascontiguousarray(x.T, dtype=np.int64)
     best_value = np.array([np.inf])
@@ -182,7 +236,18 @@ def fast_counts(
         done, each = 0, max(1, budget // len(HOT[mode]))
         while done < each:
             part = min(SLICE_STEPS, each - done)
-            even_out(terms, state, costs, live, rng, best, best_value, part, mode, hot * (1 - done / each))
+            even_out(
+                terms,
+                state,
+                costs,
+                live,
+                rng,
+                best,
+                best_value,
+                part,
+                mode,
+                hot * (1 - done / each),
+            )
             done += part
             reached = mode == RATE and best_value[0] <= 1.0 / enough
             if reached or (deadline is not None and deadline()):
@@ -351,7 +416,9 @@ def restage(terms: Terms, state: State, costs: Costs, live: Live, k: int, n: int
 
 
 @kernel
-def refresh(terms: Terms, state: State, costs: Costs, live: Live, n: int, m: int, found: int, mode: int) -> None:
+def refresh(
+    terms: Terms, state: State, costs: Costs, live: Live, n: int, m: int, found: int, mode: int
+) -> None:
     """Work out nodes n and m anew; their old part of the sums has been taken away."""
     if mode == BATCH:
         for j in range(found):
@@ -368,7 +435,9 @@ def used_share(costs: Costs, live: Live, n: int) -> float:
     """Part of node n's CPU in use, by us and by others."""
     if costs.installed[n] == np.inf or costs.installed[n] <= 0.0:
         return 0.0
-    return (live.grows[n] + live.fixed[n] + live.sending[n] + costs.installed[n] - costs.cpu[n]) / costs.installed[n]
+    return (
+        live.grows[n] + live.fixed[n] + live.sending[n] + costs.installed[n] - costs.cpu[n]
+    ) / costs.installed[n]
 
 
 @kernel
@@ -392,7 +461,9 @@ def priced(live: Live, mode: int, scale: float) -> float:
 def value_of(live: Live, mode: int) -> float:
     """The objective itself, to be lowered."""
     if mode != RATE:
-        return cost_of(live, mode) + (OVER_PRICE * live.sums[OVER] if live.sums[OVER] > 1e-9 else 0.0)
+        return cost_of(live, mode) + (
+            OVER_PRICE * live.sums[OVER] if live.sums[OVER] > 1e-9 else 0.0
+        )
     most = 0.0
     for n in range(live.ratio.shape[0]):
         most = max(most, live.ratio[n])
@@ -455,7 +526,10 @@ def even_out(
             if d == c or not terms.allowed[n, d] or (terms.apart[d] and state.x[n, d] > 0):
                 continue
             k2 = chunk_of(rng, state.x[m, d], 0.5)
-        if overload_after(terms, state, m, c, k, d, -k2) > 0.0 or overload_after(terms, state, n, c, -k, d, k2) > 0.0:
+        if (
+            overload_after(terms, state, m, c, k, d, -k2) > 0.0
+            or overload_after(terms, state, n, c, -k, d, k2) > 0.0
+        ):
             continue
         found = touched_by(costs, live, c, ZERO)
         if k2 > 0:
@@ -464,7 +538,11 @@ def even_out(
         now = priced(live, mode, scale)
         if now <= cost - heat * scale * np.log(1.0 - random_share(rng)):
             cost = now
-            value = value_of(live, mode) if mode != RATE or now < best_value[0] / live.sums[SCALE] * 1.5 else np.inf
+            value = (
+                value_of(live, mode)
+                if mode != RATE or now < best_value[0] / live.sums[SCALE] * 1.5
+                else np.inf
+            )
             if value < best_value[0] * (1 - 1e-9):
                 best_value[0] = value
                 keep(state, best)
@@ -474,7 +552,18 @@ def even_out(
 
 @kernel
 def exchange(
-    terms: Terms, state: State, costs: Costs, live: Live, c: int, n: int, m: int, k: int, d: int, k2: int, found: int, mode: int
+    terms: Terms,
+    state: State,
+    costs: Costs,
+    live: Live,
+    c: int,
+    n: int,
+    m: int,
+    k: int,
+    d: int,
+    k2: int,
+    found: int,
+    mode: int,
 ) -> None:
     """Move k tasks of class c from node n to node m, and k2 of class d back."""
     account(costs, live, n, mode, -1.0)

@@ -37,8 +37,14 @@ def dealt(instance: Instance, stage: Ints, weight: Floats) -> Ints:
         wanted = np.where(open_to, share / share.sum() * (held.sum() + count) - held, -np.inf)
         x[c] = np.maximum(np.floor(wanted), 0.0)
         while (missing := count - int(x[c].sum())) != 0:
-            lack = np.where(open_to, wanted - x[c], -np.inf) if missing > 0 else np.where(x[c] > 0, x[c] - wanted, -np.inf)
-            several = np.argsort(-lack, kind="stable")[: min(abs(missing), int(np.isfinite(lack).sum()))]
+            lack = (
+                np.where(open_to, wanted - x[c], -np.inf)
+                if missing > 0
+                else np.where(x[c] > 0, x[c] - wanted, -np.inf)
+            )
+            several = np.argsort(-lack, kind="stable")[
+                : min(abs(missing), int(np.isfinite(lack).sum()))
+            ]
             x[c, several] += np.sign(missing)
         taken[stage[c]] += x[c]
     return x

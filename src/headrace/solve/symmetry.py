@@ -16,7 +16,8 @@ TOLERANCE = 1e-9  # relative, in every comparison of a demand with a capacity
 class Quotient:
     """An instance without its symmetry: C task classes, J node classes, K resources.
 
-    A pattern is what one node holds, a vector of C counts; a solution says how many nodes of a class get which pattern.
+    A pattern is what one node holds, a vector of C counts; a solution says how many nodes of a
+    class get which pattern.
     """
 
     count: Ints  # [C]
@@ -54,14 +55,20 @@ def quotient(instance: Instance) -> Quotient:
     edge_a, edge_b, edge_weight = _merged_edges(instance, task_members)
 
     demand = instance.demand[instance.node_type[node]][:, first]
-    needed = (demand * count[None, :, None]).sum(axis=1)  # a capacity above what all tasks need is as good as none
+    needed = (demand * count[None, :, None]).sum(
+        axis=1
+    )  # a capacity above what all tasks need is as good as none
     room = np.minimum(instance.capacity[node] * (1 + TOLERANCE), needed + 1.0)
     heap = instance.heap * (1 + TOLERANCE)
-    apart = instance.apart[first] & (instance.count[first] > 1)  # a lone task is apart anyway, whomever it is merged with
+    apart = instance.apart[first] & (
+        instance.count[first] > 1
+    )  # a lone task is apart anyway, whomever it is merged with
     slots = instance.slots[node]
     group, memory = instance.group[first], instance.memory[first]
     most = _most(count, demand, room, apart)
-    most[~instance.allowed[np.ix_(first, node)].T | (memory > heap[group]) | (slots[:, None] < 1)] = 0
+    most[
+        ~instance.allowed[np.ix_(first, node)].T | (memory > heap[group]) | (slots[:, None] < 1)
+    ] = 0
     return Quotient(
         count=count,
         edge_a=edge_a,
@@ -84,7 +91,9 @@ def quotient(instance: Instance) -> Quotient:
 
 def patterns_of(q: Quotient, x: Ints) -> list[tuple[int, Ints]]:
     """(node class, pattern) of every node under the counts x[C, N] of the instance."""
-    merged = np.array([x[members].sum(axis=0) for members in q.task_members], dtype=np.int64).reshape(-1, x.shape[1])
+    merged = np.array(
+        [x[members].sum(axis=0) for members in q.task_members], dtype=np.int64
+    ).reshape(-1, x.shape[1])
     return [(j, merged[:, node]) for j, nodes in enumerate(q.node_members) for node in nodes]
 
 
@@ -110,10 +119,17 @@ def counts_of(instance: Instance, q: Quotient, patterns: list[tuple[int, Ints]])
 
 def _alike_nodes(instance: Instance) -> list[Ints]:
     alike: dict[tuple[bytes, ...], list[int]] = defaultdict(list)
-    demand_of_type = [demand.tobytes() for demand in instance.demand]  # types that ask the same are one
+    demand_of_type = [
+        demand.tobytes() for demand in instance.demand
+    ]  # types that ask the same are one
     allowed = np.packbits(instance.allowed, axis=0).T
     for n, kind in enumerate(instance.node_type):
-        key = (demand_of_type[kind], instance.capacity[n].tobytes(), instance.slots[n].tobytes(), allowed[n].tobytes())
+        key = (
+            demand_of_type[kind],
+            instance.capacity[n].tobytes(),
+            instance.slots[n].tobytes(),
+            allowed[n].tobytes(),
+        )
         alike[key].append(n)
     return [np.array(nodes, dtype=np.int64) for nodes in alike.values()]
 
@@ -123,7 +139,12 @@ def _alike_tasks(instance: Instance) -> list[Ints]:
     classes = len(instance.count)
     around: list[dict[int, float]] = [{} for _ in range(classes)]
     inside = np.zeros(classes)  # weight between two tasks of the class
-    for a, b, weight in zip(instance.edge_a.tolist(), instance.edge_b.tolist(), instance.edge_weight.tolist(), strict=True):
+    for a, b, weight in zip(
+        instance.edge_a.tolist(),
+        instance.edge_b.tolist(),
+        instance.edge_weight.tolist(),
+        strict=True,
+    ):
         if weight == 0.0:
             continue
         if a == b:
@@ -181,7 +202,10 @@ def _merged_edges(instance: Instance, task_members: list[Ints]) -> tuple[Ints, I
     # A lone task has no partner in its class: its own loop, if one is given, means nothing.
     means = (a >= 0) & (b >= 0) & (instance.edge_weight != 0)
     means &= (instance.edge_a != instance.edge_b) | (instance.count[instance.edge_a] > 1)
-    pairs = np.unique(np.stack([np.minimum(a, b)[means], np.maximum(a, b)[means], np.flatnonzero(means)], axis=1), axis=0)
+    pairs = np.unique(
+        np.stack([np.minimum(a, b)[means], np.maximum(a, b)[means], np.flatnonzero(means)], axis=1),
+        axis=0,
+    )
     first = np.ones(len(pairs), dtype=np.bool_)
     first[1:] = (pairs[1:, :2] != pairs[:-1, :2]).any(axis=1)
     pairs = pairs[first]
@@ -190,7 +214,11 @@ def _merged_edges(instance: Instance, task_members: list[Ints]) -> tuple[Ints, I
 
 def _most(count: Ints, demand: Floats, room: Floats, apart: Bools) -> Ints:
     with np.errstate(divide="ignore", invalid="ignore"):
-        fitting = np.where(demand > 0, np.floor(room[:, None, :] / demand), np.where(room[:, None, :] >= 0, np.inf, 0))
+        fitting = np.where(
+            demand > 0,
+            np.floor(room[:, None, :] / demand),
+            np.where(room[:, None, :] >= 0, np.inf, 0),
+        )
     most = np.minimum(fitting.min(axis=2, initial=np.inf), count[None, :])
     return np.where(apart[None, :], np.minimum(most, 1), np.maximum(most, 0)).astype(np.int64)
 
@@ -200,7 +228,8 @@ def _slots_matter(count: Ints, group: Ints, memory: Floats, heap: Floats, slots:
     if not len(count):
         return False
     present = np.unique(group)
-    # Each bin but one is more than half full in any sensible packing, so twice the volume is enough.
+    # Each bin but one is more than half full in any sensible packing, so twice the volume is
+    # enough.
     with np.errstate(invalid="ignore"):
         volume = np.array([(memory * count)[group == g].sum() / heap[g] for g in present])
     needed = np.where(volume > 1, np.ceil(2 * volume), 1).sum()

@@ -1,9 +1,11 @@
 """Transfers between nodes that send to one and receive from one at a time: an open shop whose work may be interrupted.
 
-What a node has to send or to receive is a line of a matrix, a row or a column. Nothing can be quicker than the longest line, and that is always
-reached: while no line has more work left than there is time left, some matching serves every line that has no time to lose (Birkhoff, von
-Neumann). The art is to cut the whole into few steps. Each step is made as long as it can be, where a line may lose time, but little more
-than its share of what it can spare: spent early, that would be missing later and cut the rest into slivers.
+What a node has to send or to receive is a line of a matrix, a row or a column. Nothing can be
+quicker than the longest line, and that is always reached: while no line has more work left than
+there is time left, some matching serves every line that has no time to lose (Birkhoff, von
+Neumann). The art is to cut the whole into few steps. Each step is made as long as it can be, where
+a line may lose time, but little more than its share of what it can spare: spent early, that would
+be missing later and cut the rest into slivers.
 
 Times are whole ticks here: they are rounded once, before, and everything after that is exact.
 """
@@ -80,18 +82,23 @@ def open_shop(work: Ints) -> Schedule:
     rows, columns = _lines(work)
     left = work[rows.near, rows.far]
     length, count, entry, ticks = _decompose(rows, columns, left, PATIENCE)
-    return Schedule(length, np.repeat(np.arange(len(length)), count), rows.near[entry], rows.far[entry], ticks)
+    return Schedule(
+        length, np.repeat(np.arange(len(length)), count), rows.near[entry], rows.far[entry], ticks
+    )
 
 
 def shared_seconds(times: Floats) -> float:
     """How long it takes if all transfers start at once and every node divides its time evenly among those it still has.
 
-    Above 2,000 transfers, time set free is dealt out anew only every thousandth of the whole: a little too slow, never too fast.
+    Above 2,000 transfers, time set free is dealt out anew only every thousandth of the whole: a
+    little too slow, never too fast.
     """
     rows, _ = _lines(times)
     longest = longest_line(times)
     pause = longest / 1000 if len(rows.near) > EXACT_SHARING else 0.0
-    return max(longest, _share(rows, times[rows.near, rows.far], times.shape[0], times.shape[1], pause))
+    return max(
+        longest, _share(rows, times[rows.near, rows.far], times.shape[0], times.shape[1], pause)
+    )
 
 
 def _lines(work: Ints | Floats) -> tuple[Lines, Lines]:
@@ -106,7 +113,9 @@ def _lines(work: Ints | Floats) -> tuple[Lines, Lines]:
 
 
 @compiled
-def _decompose(rows: Lines, columns: Lines, left: Ints, patience: float) -> tuple[Ints, Ints, Ints, Ints]:
+def _decompose(
+    rows: Lines, columns: Lines, left: Ints, patience: float
+) -> tuple[Ints, Ints, Ints, Ints]:
     """Lengths of the steps and parts in each; of every part its entry and ticks."""
     n, m = len(rows.start) - 1, len(columns.start) - 1
     row_work, column_work = _sums(rows, left, n), _sums(columns, left, m)
@@ -118,7 +127,10 @@ def _decompose(rows: Lines, columns: Lines, left: Ints, patience: float) -> tupl
     queue, came_by = np.empty(max(n, m), np.int64), np.empty(max(n, m), np.int64)
     steps, parts, stamp = 0, 0, 0
     while time_left > 0:
-        row_idle, column_idle = _may_sit_out(row_work, time_left, patience), _may_sit_out(column_work, time_left, patience)
+        row_idle, column_idle = (
+            _may_sit_out(row_work, time_left, patience),
+            _may_sit_out(column_work, time_left, patience),
+        )
         longest = np.zeros(len(left), np.int64)  # per entry, the longest step it may be part of
         for e in range(len(left)):
             if left[e] > 0:
@@ -133,12 +145,36 @@ def _decompose(rows: Lines, columns: Lines, left: Ints, patience: float) -> tupl
         for i in range(n):
             while of_row[i] < 0 and row_idle[i] < step:
                 stamp += 1
-                step = _serve(i, step, stamp, rows, longest, row_idle, of_row, of_column, row_seen, column_seen, queue, came_by)
+                step = _serve(
+                    i,
+                    step,
+                    stamp,
+                    rows,
+                    longest,
+                    row_idle,
+                    of_row,
+                    of_column,
+                    row_seen,
+                    column_seen,
+                    queue,
+                    came_by,
+                )
         for j in range(m):
             while of_column[j] < 0 and column_idle[j] < step:
                 stamp += 1
                 step = _serve(
-                    j, step, stamp, columns, longest, column_idle, of_column, of_row, column_seen, row_seen, queue, came_by
+                    j,
+                    step,
+                    stamp,
+                    columns,
+                    longest,
+                    column_idle,
+                    of_column,
+                    of_row,
+                    column_seen,
+                    row_seen,
+                    queue,
+                    came_by,
                 )
         _pair_the_idle(step, rows, left, longest, of_row, of_column)
         if steps == len(length):
@@ -175,7 +211,9 @@ def _sums(lines: Lines, left: Ints, size: int) -> Ints:
 def _may_serve(left: int, work: int, time_left: int, patience: float) -> int:
     """The longest step for which an entry with so much left is enough to a line with so much work."""
     spare = time_left - work
-    needed = 1.0 - patience * spare / time_left  # part of the step in which the line has to be at work
+    needed = (
+        1.0 - patience * spare / time_left
+    )  # part of the step in which the line has to be at work
     if needed * time_left <= left:
         return left + spare
     return min(left + spare, max(left, int(left / needed)))
@@ -211,7 +249,8 @@ def _serve(
 ) -> int:  # fmt: skip
     """Serve a line that may not sit out, along a path that moves others on and may end at one that sits out instead.
 
-    Lines of the other kind that are served stay served. Returns the step; shorter, where there is no such path, so that there may be one.
+    Lines of the other kind that are served stay served. Returns the step; shorter, where there is
+    no such path, so that there may be one.
     """
     queue[0], head, tail = line, 0, 1
     seen_near[line] = stamp
@@ -251,13 +290,19 @@ def _serve(
 
 
 @compiled
-def _pair_the_idle(step: int, rows: Lines, left: Ints, longest: Ints, of_row: Ints, of_column: Ints) -> None:
+def _pair_the_idle(
+    step: int, rows: Lines, left: Ints, longest: Ints, of_row: Ints, of_column: Ints
+) -> None:
     """Lines that may sit out work all the same where two of them can, the largest first in each row."""
     for i in range(len(of_row)):
         if of_row[i] < 0:
             best = -1
             for e in range(rows.start[i], rows.start[i + 1]):
-                if longest[e] >= step and of_column[rows.far[e]] < 0 and (best < 0 or left[e] > left[best]):
+                if (
+                    longest[e] >= step
+                    and of_column[rows.far[e]] < 0
+                    and (best < 0 or left[e] > left[best])
+                ):
                     best = e
             if best >= 0:
                 of_row[i] = of_column[rows.far[best]] = best
@@ -283,7 +328,9 @@ def _share(rows: Lines, left: Floats, n: int, m: int, pause: float) -> float:
         soonest = np.inf
         for p in range(count):
             e = open_entries[p]
-            soonest = min(soonest, float(left[e]) * max(int(sends[rows.near[e]]), int(receives[rows.far[e]])))
+            soonest = min(
+                soonest, float(left[e]) * max(int(sends[rows.near[e]]), int(receives[rows.far[e]]))
+            )
         step = max(soonest, pause)
         kept, last = 0, 0.0
         for p in range(count):

@@ -38,10 +38,15 @@ def spark_log(spark: SparkSession, path: str, app: str | None = None) -> Importe
     """Read the event log at a path; `app` chooses where there are several applications."""
     logs = find_logs(spark, path)
     if app is None and len(logs) > 1:
-        raise InvalidInput(f"{path}: holds the logs of {len(logs)} applications", fix=f"--app ID, such as {logs[0].app}")
+        raise InvalidInput(
+            f"{path}: holds the logs of {len(logs)} applications",
+            fix=f"--app ID, such as {logs[0].app}",
+        )
     application = read_application(spark, choose(logs, app, path) if app is not None else logs[0])
     document, notes = document_of(application)
-    return Imported(application, document, tuple(diagnose(application)), (*application.notes, *notes))
+    return Imported(
+        application, document, tuple(diagnose(application)), (*application.notes, *notes)
+    )
 
 
 def listed(spark: SparkSession, logs: list[Log]) -> list[dict[str, Any]]:

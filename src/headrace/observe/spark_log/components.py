@@ -1,11 +1,12 @@
 """Stages folded into components.
 
-A stage of a streaming query comes back in every micro-batch, and one inside a loop in every turn. Stages are the same component if they are of
-the same query (or call site), have the same operators, read from the same components, and are the same one among such in their run. A run
-is a micro-batch, an SQL execution, or a job.
+A stage of a streaming query comes back in every micro-batch, and one inside a loop in every turn.
+Stages are the same component if they are of the same query (or call site), have the same operators,
+read from the same components, and are the same one among such in their run. A run is a micro-batch,
+an SQL execution, or a job.
 
-A job lists the stages it could skip, since their output was there already, under new numbers. Such a stage is the one that ran with the
-same last RDD.
+A job lists the stages it could skip, since their output was there already, under new numbers. Such
+a stage is the one that ran with the same last RDD.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ CALL_SITE = re.compile(r"(?P<action>\S+) at (?:.*/)?(?P<file>[^/:]+?)(?:\.\w+)?:
 OUTSIDE = re.compile(r"[^A-Za-z0-9_]+")
 IN_PYTHON = re.compile(r"Python|Pandas|InArrow")
 QUERY_STARTS = ("start at ", "toTable at ")
-SPARKS_OWN_FILES = ("NativeMethodAccessorImpl", "<unknown>", "FutureTask", "CompletableFuture", "DirectMethodHandleAccessor")
+SPARKS_OWN_FILES = (
+    "NativeMethodAccessorImpl",
+    "<unknown>",
+    "FutureTask",
+    "CompletableFuture",
+    "DirectMethodHandleAccessor",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,9 @@ def fold(stages: Sequence[Stage], ran: set[int]) -> tuple[list[Component], list[
     number_of: dict[tuple[object, ...], int] = {}
     met: Counter[tuple[object, ...]] = Counter()
     lost: set[int] = set()
-    for stage in sorted((s for s in stages if s.id in ran), key=lambda s: s.id):  # a stage's parents are numbered before it
+    for stage in sorted(
+        (s for s in stages if s.id in ran), key=lambda s: s.id
+    ):  # a stage's parents are numbered before it
         parents = [stood_for[p] for p in stage.parents if p in stood_for]
         lost.update(p for p in stage.parents if p not in stood_for)
         sources = tuple(sorted({number_of[key_of[p]] for p in parents}))
@@ -131,11 +140,18 @@ def _stood_for(stages: Sequence[Stage], ran: set[int]) -> Mapping[int, int]:
 
 def _names(origins: Sequence[tuple[str, str | None]]) -> list[str]:
     """Origins with a number where several share one: collect-app-12-1, collect-app-12-2."""
-    unnamed = {origin: dict.fromkeys(q for o, q in origins if o == origin and q is not None) for origin, _ in origins}
+    unnamed = {
+        origin: dict.fromkeys(q for o, q in origins if o == origin and q is not None)
+        for origin, _ in origins
+    }
     bases: list[str] = []
     for origin, query in origins:
         queries = list(unnamed[origin])
-        bases.append(f"{origin}{queries.index(query) + 1}" if query is not None and len(queries) > 1 else origin)
+        bases.append(
+            f"{origin}{queries.index(query) + 1}"
+            if query is not None and len(queries) > 1
+            else origin
+        )
     shared, seen, taken = Counter(bases), Counter[str](), set[str]()
     names: list[str] = []
     for base in bases:

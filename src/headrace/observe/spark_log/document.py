@@ -30,8 +30,12 @@ def document_of(application: Application) -> tuple[dict[str, Any], list[str]]:
         )
     in_python = [m.component.name for m in application.components if m.component.in_python]
     if in_python:
-        notes.append(f"{', '.join(in_python)}: {PYTHON_FLAG}; measure it in the tasks, or set cpu_ms by hand")
-    notes.append("a log does not say how fast the network is: set bandwidth_mbps on the nodes to have it counted")
+        notes.append(
+            f"{', '.join(in_python)}: {PYTHON_FLAG}; measure it in the tasks, or set cpu_ms by hand"
+        )
+    notes.append(
+        "a log does not say how fast the network is: set bandwidth_mbps on the nodes to have it counted"
+    )
     content: dict[str, Any] = {
         "format": FORMAT,
         "topology": {
@@ -42,7 +46,9 @@ def document_of(application: Application) -> tuple[dict[str, Any], list[str]]:
         "cluster": {"nodes": {e.node: _node(e) for e in executors}},
         "profile": {name: _costs(m, application, executors) for name, m in by_name.items()},
     }
-    streams = [stream for m in application.components for stream in _streams(m, by_name, application)]
+    streams = [
+        stream for m in application.components for stream in _streams(m, by_name, application)
+    ]
     return content | ({"streams": streams} if streams else {}), notes
 
 
@@ -50,8 +56,17 @@ def _component(m: Measured, application: Application) -> dict[str, Any]:
     memory_mb = m.work.byte_seconds / application.seconds / m.component.tasks / 2**20
     held = {"memory_mb": _short(memory_mb)} if memory_mb > 0 else {}
     if m.component.inputs:
-        return {"tasks": m.component.tasks, "inputs": dict.fromkeys(m.component.inputs, "shuffle"), **held}
-    return {"spout": True, "tasks": m.component.tasks, "rate": _short(_processed(m.work) / application.seconds), **held}
+        return {
+            "tasks": m.component.tasks,
+            "inputs": dict.fromkeys(m.component.inputs, "shuffle"),
+            **held,
+        }
+    return {
+        "spout": True,
+        "tasks": m.component.tasks,
+        "rate": _short(_processed(m.work) / application.seconds),
+        **held,
+    }
 
 
 def _processed(work: Work) -> float:
@@ -67,7 +82,9 @@ def _node(executor: Executor) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _costs(m: Measured, application: Application, executors: tuple[Executor, ...]) -> dict[str, Any]:
+def _costs(
+    m: Measured, application: Application, executors: tuple[Executor, ...]
+) -> dict[str, Any]:
     """CPU per record, over all executors, and where they are of several types also by type."""
     types = {e.id: e.type for e in executors}
     found = {"*": _cost(m, m.work, application.seconds)}
@@ -93,7 +110,9 @@ def _flag(flags: list[str]) -> dict[str, str]:
     return {"flag": "; ".join(flags)} if flags else {}
 
 
-def _streams(m: Measured, by_name: Mapping[str, Measured], application: Application) -> list[dict[str, Any]]:
+def _streams(
+    m: Measured, by_name: Mapping[str, Measured], application: Application
+) -> list[dict[str, Any]]:
     """What each input brought: Spark counts what a stage reads as a whole, so it is shared out by what the sources wrote."""
     sources = [by_name[name] for name in m.component.inputs]
     written = [source.work.written_records for source in sources]

@@ -1,6 +1,7 @@
 """From the lines of an event log to tables: events, stages, tasks, executors.
 
-Every line is one event as JSON. Only the fields that are needed stand in the schema; all of it is DataFrame functions.
+Every line is one event as JSON. Only the fields that are needed stand in the schema; all of it is
+DataFrame functions.
 """
 
 from __future__ import annotations
@@ -41,9 +42,14 @@ FACT_EVENTS = (
     "SparkListenerLogStart", "SparkListenerApplicationStart", "SparkListenerApplicationEnd", "SparkListenerEnvironmentUpdate",
     "SparkListenerExecutorAdded", "SparkListenerExecutorRemoved", "SparkListenerResourceProfileAdded",
 )  # fmt: skip
-STAGE_EVENTS = ("SparkListenerJobStart", "SparkListenerStageSubmitted", "SparkListenerStageCompleted")
+STAGE_EVENTS = (
+    "SparkListenerJobStart",
+    "SparkListenerStageSubmitted",
+    "SparkListenerStageCompleted",
+)
 NEEDED = (*FACT_EVENTS, *STAGE_EVENTS, TASK_EVENT)
-# Nothing of these is needed. Any other event is one that this reader does not know, and is told about.
+# Nothing of these is needed. Any other event is one that this reader does not know, and is told
+# about.
 PASSED_OVER = (
     "SparkListenerTaskStart", "SparkListenerTaskGettingResult", "SparkListenerJobEnd", "SparkListenerUnpersistRDD",
     "SparkListenerBlockManagerAdded", "SparkListenerBlockManagerRemoved", "SparkListenerBlockUpdated",
@@ -54,7 +60,9 @@ PASSED_OVER = (
     "SparkListenerExecutorBlacklisted", "SparkListenerExecutorBlacklistedForStage", "SparkListenerExecutorUnblacklisted",
     "SparkListenerNodeBlacklisted", "SparkListenerNodeBlacklistedForStage", "SparkListenerNodeUnblacklisted",
 )  # fmt: skip
-SPARKS_OWN = "org.apache.spark."  # SQL, streaming and Connect write their events with the class's full name
+SPARKS_OWN = (
+    "org.apache.spark."  # SQL, streaming and Connect write their events with the class's full name
+)
 
 
 def named(lines: DataFrame) -> DataFrame:
@@ -71,15 +79,23 @@ def kinds(named_lines: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     cut = ~F.col("value").endswith("}")
-    return named_lines.groupBy("event").agg(F.count("*").alias("events"), F.count_if(cut).alias("cut"))
+    return named_lines.groupBy("event").agg(
+        F.count("*").alias("events"), F.count_if(cut).alias("cut")
+    )
 
 
 def parsed(named_lines: DataFrame, events: tuple[str, ...]) -> DataFrame:
     """The events of some kinds that can be read, with the fields of EVENT."""
     from pyspark.sql import functions as F
 
-    read = F.from_json("value", EVENT, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt_record"})
-    rows = named_lines.where(F.col("event").isin(*events)).select("event", read.alias("e")).select("event", "e.*")
+    read = F.from_json(
+        "value", EVENT, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt_record"}
+    )
+    rows = (
+        named_lines.where(F.col("event").isin(*events))
+        .select("event", read.alias("e"))
+        .select("event", "e.*")
+    )
     return rows.where(F.col("_corrupt_record").isNull()).drop("_corrupt_record")
 
 
@@ -101,7 +117,9 @@ def facts(events: DataFrame) -> DataFrame:
         F.col("Executor ID").alias("executor"),
         F.col("`Executor Info`.Host").alias("host"),
         F.col("`Executor Info`.`Total Cores`").alias("cores"),
-        F.coalesce("Resource Profile Id", "`Executor Info`.`Resource Profile Id`").alias("resource_profile"),
+        F.coalesce("Resource Profile Id", "`Executor Info`.`Resource Profile Id`").alias(
+            "resource_profile"
+        ),
         F.col("Removed Reason").alias("removed_reason"),
         F.col("Executor Resource Requests")["memory"]["Amount"].alias("memory_mb"),
         F.col("Executor Resource Requests")["offHeap"]["Amount"].alias("off_heap_mb"),
@@ -114,7 +132,9 @@ def stages(events: DataFrame) -> DataFrame:
 
     info = F.explode(F.coalesce("Stage Infos", F.array("Stage Info")))
     rows = events.select("Job ID", "Properties", info.alias("s"))
-    operator = F.transform("s.RDD Info", lambda rdd: F.coalesce(F.get_json_object(rdd["Scope"], "$.name"), rdd["Name"]))
+    operator = F.transform(
+        "s.RDD Info", lambda rdd: F.coalesce(F.get_json_object(rdd["Scope"], "$.name"), rdd["Name"])
+    )
     described = rows.select(
         F.col("s.Stage ID").alias("stage_id"),
         F.col("s.Stage Name").alias("name"),
@@ -130,9 +150,14 @@ def stages(events: DataFrame) -> DataFrame:
         F.col("Properties")["streaming.sql.batchId"].alias("batch"),
         F.col("Properties")["spark.job.description"].alias("description"),
     )
-    # The events of one stage say the same of it, so any of them will do: the largest is the same on every run.
+    # The events of one stage say the same of it, so any of them will do: the largest is the same on
+    # every run.
     merged = [F.max(c).alias(c) for c in described.columns if c not in ("stage_id", "job")]
-    return described.where("stage_id IS NOT NULL").groupBy("stage_id").agg(F.min("job").alias("job"), *merged)
+    return (
+        described.where("stage_id IS NOT NULL")
+        .groupBy("stage_id")
+        .agg(F.min("job").alias("job"), *merged)
+    )
 
 
 def tasks(events: DataFrame) -> DataFrame:
@@ -151,7 +176,9 @@ def tasks(events: DataFrame) -> DataFrame:
         F.col("`Task Info`.`Finish Time`").alias("finish_ms"),
         F.col("`Task End Reason`.Reason").alias("reason"),
         F.col("`Task End Reason`.`Class Name`").alias("error"),
-        ((number("`Executor CPU Time`") + number("`Executor Deserialize CPU Time`")) / 1e6).alias("cpu_ms"),
+        ((number("`Executor CPU Time`") + number("`Executor Deserialize CPU Time`")) / 1e6).alias(
+            "cpu_ms"
+        ),
         number("`Executor Run Time`").alias("run_ms"),
         number("`JVM GC Time`").alias("gc_ms"),
         number("`Peak Execution Memory`").alias("peak_bytes"),
@@ -186,7 +213,9 @@ def per_executor(placed: DataFrame) -> DataFrame:
         F.count_if(F.col("reason") == "TaskKilled").alias("killed"),
         F.max(F.when(~ok, F.coalesce("error", "reason"))).alias("error"),
         F.sum(F.when(~ok, F.col("run_ms")).otherwise(0)).alias("wasted_ms"),
-        F.sum(F.when(ok, F.col("peak_bytes") * duration / 1000).otherwise(0.0)).alias("byte_seconds"),
+        F.sum(F.when(ok, F.col("peak_bytes") * duration / 1000).otherwise(0.0)).alias(
+            "byte_seconds"
+        ),
         *(F.sum(F.when(ok, F.col(c)).otherwise(0)).alias(c) for c in SUMMED),
     )
 
@@ -205,7 +234,9 @@ def per_stage(placed: DataFrame) -> DataFrame:
         F.max(duration).alias("slowest_ms"),
         F.median(duration).alias("median_ms"),
         # Of tasks that took equally long, the one that read most.
-        F.max_by(records, F.struct(duration.alias("took"), records.alias("read"))).alias("slowest_records"),
+        F.max_by(records, F.struct(duration.alias("took"), records.alias("read"))).alias(
+            "slowest_records"
+        ),
         F.sum(records).alias("records"),
     )
 
@@ -215,4 +246,6 @@ def per_partition(placed: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     succeeded = placed.where(F.col("reason") == "Success")
-    return succeeded.groupBy("component", "partition").agg(F.sum("shuffle_records").alias("records"))
+    return succeeded.groupBy("component", "partition").agg(
+        F.sum("shuffle_records").alias("records")
+    )

@@ -1,8 +1,9 @@
 """Which files hold the event log of which application, and their text.
 
-Files are found and opened by Spark's own file systems, so a path may be whatever Spark can read. Plain logs are read where they
-lie, in parallel. Compressed ones are in the framing of Spark's own codecs, which no text reader knows: the driver unpacks them into a
-temporary folder, and what was unpacked before a break is used.
+Files are found and opened by Spark's own file systems, so a path may be whatever Spark can read.
+Plain logs are read where they lie, in parallel. Compressed ones are in the framing of Spark's own
+codecs, which no text reader knows: the driver unpacks them into a temporary folder, and what was
+unpacked before a break is used.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from headrace.model.read import nearest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NEEDED = "an event log is a file, or a folder eventlog_v2_*, that Spark wrote under spark.eventLog.dir"
+NEEDED = (
+    "an event log is a file, or a folder eventlog_v2_*, that Spark wrote under spark.eventLog.dir"
+)
 ROLLING = "eventlog_v2_"
 PART = re.compile(r"events_(\d+)_")
 NOT_THE_ID = re.compile(r"(\.(inprogress|compact|zstd|lz4|snappy|lzf|gz))+$")
@@ -64,7 +67,11 @@ def find_logs(spark: SparkSession, path: str) -> list[Log]:
         return [_rolling(here, entries)]
     folders = [entry for entry in entries if entry.is_folder and entry.name.startswith(ROLLING)]
     logs = [_rolling(folder, _entries(spark, folder.path)) for folder in folders]
-    logs += [_single(entry) for entry in entries if not entry.is_folder and not entry.name.startswith((".", "_"))]
+    logs += [
+        _single(entry)
+        for entry in entries
+        if not entry.is_folder and not entry.name.startswith((".", "_"))
+    ]
     if not logs:
         raise InvalidInput(f"{path}: is a folder without event logs; {NEEDED}")
     return sorted(logs, key=lambda log: (-log.modified_ms, log.app))
@@ -72,9 +79,13 @@ def find_logs(spark: SparkSession, path: str) -> list[Log]:
 
 def choose(logs: list[Log], app: str, path: str) -> Log:
     """The log of an application by its id, or a refusal that names the nearest."""
-    matching = [log for log in logs if log.app == app] or [log for log in logs if re.fullmatch(rf"{re.escape(app)}_\d+", log.app)]
+    matching = [log for log in logs if log.app == app] or [
+        log for log in logs if re.fullmatch(rf"{re.escape(app)}_\d+", log.app)
+    ]
     if not matching:
-        raise InvalidInput(f"{path}: has no application `{app}`{nearest(app, [log.app for log in logs])}")
+        raise InvalidInput(
+            f"{path}: has no application `{app}`{nearest(app, [log.app for log in logs])}"
+        )
     return matching[0]  # of several attempts, the newest
 
 
@@ -85,12 +96,16 @@ def text_files(spark: SparkSession, log: Log, folder: Path) -> tuple[list[str], 
     for number, file in enumerate(log.files):
         codec = _codec(spark, file)
         if codec is None:
-            texts.append(re.sub(r"([\[\]{}*?\\])", r"\\\1", file))  # Spark would take these for patterns
+            texts.append(
+                re.sub(r"([\[\]{}*?\\])", r"\\\1", file)
+            )  # Spark would take these for patterns
             continue
         target = folder / f"part-{number}"
         broken = _unpack(spark, file, codec, target)
         if broken is not None:
-            notes.append(f"{file.rpartition('/')[2]} breaks off ({codec}: {broken}); what stands before is used")
+            notes.append(
+                f"{file.rpartition('/')[2]} breaks off ({codec}: {broken}); what stands before is used"
+            )
         texts.append(f"file://{target}")
     return texts, notes
 
@@ -112,7 +127,13 @@ def head(spark: SparkSession, log: Log) -> list[str]:
 
 
 def _single(entry: Entry) -> Log:
-    return Log(NOT_THE_ID.sub("", entry.name), (entry.path,), entry.bytes, entry.modified_ms, entry.name.endswith(".inprogress"))
+    return Log(
+        NOT_THE_ID.sub("", entry.name),
+        (entry.path,),
+        entry.bytes,
+        entry.modified_ms,
+        entry.name.endswith(".inprogress"),
+    )
 
 
 def _rolling(folder: Entry, entries: list[Entry]) -> Log:
@@ -127,14 +148,23 @@ def _rolling(folder: Entry, entries: list[Entry]) -> Log:
         if number > compacted or (number == compacted and ".compact" in entry.name)
     )
     numbers = [number for number, _ in kept]
-    notes = [f"{folder.name}: compacted by the history server, which drops events of finished jobs"] if compacted else []
+    notes = (
+        [f"{folder.name}: compacted by the history server, which drops events of finished jobs"]
+        if compacted
+        else []
+    )
     missing = sorted(set(range(compacted or 1, numbers[-1] + 1)) - set(numbers))
     if missing:
-        notes.append(f"{folder.name}: part {', '.join(map(str, missing))} of 1 to {numbers[-1]} is missing; the others are used")
+        notes.append(
+            f"{folder.name}: part {', '.join(map(str, missing))} of 1 to {numbers[-1]} is missing; the others are used"
+        )
     size = sum(entry.bytes for _, entry in parts)
     newest = max(entry.modified_ms for _, entry in parts)
     name = folder.name.removeprefix(ROLLING)
-    in_progress = any(entry.name.startswith("appstatus_") and entry.name.endswith(".inprogress") for entry in entries)
+    in_progress = any(
+        entry.name.startswith("appstatus_") and entry.name.endswith(".inprogress")
+        for entry in entries
+    )
     return Log(name, tuple(path for _, path in kept), size, newest, in_progress, tuple(notes))
 
 
@@ -147,14 +177,22 @@ def _entry(spark: SparkSession, path: str) -> Entry:
 
 def _entries(spark: SparkSession, path: str) -> list[Entry]:
     try:
-        return [_as_entry(status) for status in _file_system(spark, path).listStatus(_path(spark, path))]
+        return [
+            _as_entry(status) for status in _file_system(spark, path).listStatus(_path(spark, path))
+        ]
     except _java_error() as error:
         raise InvalidInput(f"{path}: cannot be listed ({_cause(error)})") from None
 
 
 def _as_entry(status: Any) -> Entry:
     path = status.getPath()
-    return Entry(path.toString(), path.getName(), status.isDirectory(), status.getLen(), status.getModificationTime())
+    return Entry(
+        path.toString(),
+        path.getName(),
+        status.isDirectory(),
+        status.getLen(),
+        status.getModificationTime(),
+    )
 
 
 def _codec(spark: SparkSession, file: str) -> str | None:
@@ -176,8 +214,11 @@ def _stream(spark: SparkSession, file: str, codec: str | None) -> Any:
     if codec == "gzip":
         return jvm.java.util.zip.GZIPInputStream(raw)
     codecs = getattr(getattr(jvm.org.apache.spark.io, "CompressionCodec$"), "MODULE$")
-    # Continuous: the last block of an application that is still running, or was killed, need not be whole.
-    return codecs.createCodec(_context(spark).sc().conf(), codec).compressedContinuousInputStream(raw)
+    # Continuous: the last block of an application that is still running, or was killed, need not be
+    # whole.
+    return codecs.createCodec(_context(spark).sc().conf(), codec).compressedContinuousInputStream(
+        raw
+    )
 
 
 def _unpack(spark: SparkSession, file: str, codec: str, target: Path) -> str | None:

@@ -59,7 +59,9 @@ class Work:
 
     def __add__(self, other: Work) -> Work:
         mine = {name: getattr(self, name) for name in self.__slots__}
-        sums = {name: value + getattr(other, name) for name, value in mine.items() if name != "error"}
+        sums = {
+            name: value + getattr(other, name) for name, value in mine.items() if name != "error"
+        }
         return Work(error=self.error or other.error, **sums)
 
     @property
@@ -92,7 +94,9 @@ class Measured:
     work: Work
     on: dict[str, Work]  # by executor
     runs: tuple[Run, ...]
-    partition_records: tuple[float, ...]  # received through the shuffle, by partition; empty: not comparable between runs
+    partition_records: tuple[
+        float, ...
+    ]  # received through the shuffle, by partition; empty: not comparable between runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +126,9 @@ class Application:
 def observed_seconds(runs: Sequence[Run], streaming: bool) -> float:
     """The time that rates are counted over.
 
-    A streaming query is there all the time from its first task to its last. A batch application is judged by the time in which it had work:
-    a notebook that waits for its user does not make its stages slow.
+    A streaming query is there all the time from its first task to its last. A batch application is
+    judged by the time in which it had work: a notebook that waits for its user does not make its
+    stages slow.
     """
     spans = sorted((run.first_ms, run.last_ms) for run in runs)
     if streaming:
@@ -139,7 +144,11 @@ def together(executors: Sequence[Executor]) -> tuple[Executor, ...]:
     """The executors that were there at the moment when there were most cores: dynamic allocation replaces one by another."""
     best: list[Executor] = []
     for moment in sorted({executor.added_ms for executor in executors}):
-        there = [e for e in executors if e.added_ms <= moment and (e.removed_ms is None or e.removed_ms > moment)]
+        there = [
+            e
+            for e in executors
+            if e.added_ms <= moment and (e.removed_ms is None or e.removed_ms > moment)
+        ]
         if sum(e.cores for e in there) > sum(e.cores for e in best):
             best = there
     return tuple(best)

@@ -37,25 +37,41 @@ def read_application(spark: SparkSession, log: Log) -> Application:
     with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
         texts, notes = text_files(spark, log, Path(folder))
         lines = events.named(spark.read.text(texts))
-        kinds = {row["event"]: (int(row["events"]), int(row["cut"])) for row in events.kinds(lines).collect()}
+        kinds = {
+            row["event"]: (int(row["events"]), int(row["cut"]))
+            for row in events.kinds(lines).collect()
+        }
         if not kinds.keys() & set(events.NEEDED):
             raise InvalidInput(f"{log.files[0]}: holds none of Spark's events; {NEEDED}")
         notes += list(_odd_kinds(kinds))
-        facts = [row.asDict() for row in events.facts(events.parsed(lines, events.FACT_EVENTS)).collect()]
-        stages = [_stage(row.asDict()) for row in events.stages(events.parsed(lines, events.STAGE_EVENTS)).collect()]
+        facts = [
+            row.asDict() for row in events.facts(events.parsed(lines, events.FACT_EVENTS)).collect()
+        ]
+        stages = [
+            _stage(row.asDict())
+            for row in events.stages(events.parsed(lines, events.STAGE_EVENTS)).collect()
+        ]
         with _kept(events.tasks(events.parsed(lines, (events.TASK_EVENT,)))) as tasks:
             components, measured = _measured(spark, tasks, stages, notes, log)
     executors = _executors(facts)
     streaming = any(component.query is not None for component in components)
     started = next((fact for fact in facts if fact["event"] == "SparkListenerApplicationStart"), {})
     ended = "SparkListenerApplicationEnd" in kinds
-    running = kinds.get("SparkListenerTaskStart", (0, 0))[0] - kinds.get(events.TASK_EVENT, (0, 0))[0]
+    running = (
+        kinds.get("SparkListenerTaskStart", (0, 0))[0] - kinds.get(events.TASK_EVENT, (0, 0))[0]
+    )
     if not ended:
-        notes.append("the application did not end: it was killed, or it still runs; what it had done until then is used")
+        notes.append(
+            "the application did not end: it was killed, or it still runs; what it had done until then is used"
+        )
     if running > 0:
         notes.append(f"{running} tasks started but are not in the log as ended; they are left out")
-    failed = [f"stage {s.id} failed: {s.failure.splitlines()[0][:200]}" for s in stages if s.failure]
-    notes += failed[:MOST_TOLD] + ([f"{len(failed) - MOST_TOLD} more stages failed"] if len(failed) > MOST_TOLD else [])
+    failed = [
+        f"stage {s.id} failed: {s.failure.splitlines()[0][:200]}" for s in stages if s.failure
+    ]
+    notes += failed[:MOST_TOLD] + (
+        [f"{len(failed) - MOST_TOLD} more stages failed"] if len(failed) > MOST_TOLD else []
+    )
     return Application(
         id=started.get("app_id") or log.app,
         name=started.get("app_name") or log.app,
@@ -87,14 +103,20 @@ def _measured(
     ran = {int(row["stage_id"]) for row in succeeded.select("stage_id").distinct().collect()}
     known = {stage.id for stage in stages}
     if ran - known:
-        notes.append(f"{len(ran - known)} stages have tasks but no description in the log; they are left out")
+        notes.append(
+            f"{len(ran - known)} stages have tasks but no description in the log; they are left out"
+        )
     components, folding_notes = fold(stages, ran & known)
     if not components:
-        raise InvalidInput(f"{log.files[0]}: no task of a known stage came to its end in this log, so there is nothing to plan")
+        raise InvalidInput(
+            f"{log.files[0]}: no task of a known stage came to its end in this log, so there is nothing to plan"
+        )
     notes += folding_notes
     idle = sorted(stage.id for stage in stages if stage.id not in ran and stage.failure)
     if idle:
-        notes.append(f"stages without one successful task are left out: {', '.join(map(str, idle[:10]))}")
+        notes.append(
+            f"stages without one successful task are left out: {', '.join(map(str, idle[:10]))}"
+        )
     number = {stage: i for i, component in enumerate(components) for stage in component.stages}
     which = spark.createDataFrame(list(number.items()), "stage_id INT, component INT")
     placed = tasks.join(F.broadcast(which), on="stage_id", how="inner")
@@ -122,13 +144,23 @@ def _measured(
     return components, measured
 
 
-def _partition_records(placed: DataFrame, components: Sequence[Component]) -> dict[int, tuple[float, ...]]:
+def _partition_records(
+    placed: DataFrame, components: Sequence[Component]
+) -> dict[int, tuple[float, ...]]:
     """Records by partition, for components whose partitions are the same in every run."""
     from pyspark.sql import functions as F
 
-    comparable = [i for i, c in enumerate(components) if c.inputs and c.same_tasks and 1 < c.tasks <= MOST_SHARES]
+    comparable = [
+        i
+        for i, c in enumerate(components)
+        if c.inputs and c.same_tasks and 1 < c.tasks <= MOST_SHARES
+    ]
     found = {i: [0.0] * components[i].tasks for i in comparable}
-    for row in events.per_partition(placed.where(F.col("component").isin(comparable))).collect() if comparable else ():
+    for row in (
+        events.per_partition(placed.where(F.col("component").isin(comparable))).collect()
+        if comparable
+        else ()
+    ):
         if 0 <= row["partition"] < len(found[row["component"]]):
             found[row["component"]][row["partition"]] = float(row["records"])
     return {i: tuple(records) for i, records in found.items()}
@@ -142,7 +174,10 @@ def _stage(row: Mapping[str, Any]) -> Stage:
         parents=tuple(row["parents"] or ()),
         output_rdd=row["output_rdd"],
         operators=tuple(row["operators"] or ()),
-        **{key: row[key] for key in ("job", "call_site", "execution", "query", "batch", "description", "failure")},
+        **{
+            key: row[key]
+            for key in ("job", "call_site", "execution", "query", "batch", "description", "failure")
+        },
     )
 
 
@@ -150,16 +185,24 @@ def _executors(facts: Sequence[Mapping[str, Any]]) -> tuple[Executor, ...]:
     settings: dict[str, str] = {}
     profiles: dict[int, float] = {}
     for fact in facts:
-        settings |= {key: value for key, value in (fact["settings"] or {}).items() if value is not None}
+        settings |= {
+            key: value for key, value in (fact["settings"] or {}).items() if value is not None
+        }
         if fact["event"] == "SparkListenerResourceProfileAdded" and fact["memory_mb"]:
-            profiles[fact["resource_profile"]] = float(fact["memory_mb"] + (fact["off_heap_mb"] or 0))
-    removed = {fact["executor"]: fact for fact in facts if fact["event"] == "SparkListenerExecutorRemoved"}
+            profiles[fact["resource_profile"]] = float(
+                fact["memory_mb"] + (fact["off_heap_mb"] or 0)
+            )
+    removed = {
+        fact["executor"]: fact for fact in facts if fact["event"] == "SparkListenerExecutorRemoved"
+    }
     found: dict[str, Executor] = {}
     for fact in facts:
         if fact["event"] != "SparkListenerExecutorAdded":
             continue
         name = fact["executor"]
-        stated = settings.get("spark.driver.memory" if name == "driver" else "spark.executor.memory")
+        stated = settings.get(
+            "spark.driver.memory" if name == "driver" else "spark.executor.memory"
+        )
         profile = None if name == "driver" else profiles.get(fact["resource_profile"])
         gone = removed.get(name, {})
         found[name] = Executor(
@@ -177,7 +220,9 @@ def _executors(facts: Sequence[Mapping[str, Any]]) -> tuple[Executor, ...]:
 def _from_tasks(measured: Sequence[Measured], notes: list[str]) -> tuple[Executor, ...]:
     """Executors that are known by their tasks only, where the log's beginning is lost."""
     ids = sorted({executor for m in measured for executor in m.on})
-    notes.append(f"the log does not say what its {len(ids)} executors have; each is taken to have 1 core and 1024 MB")
+    notes.append(
+        f"the log does not say what its {len(ids)} executors have; each is taken to have 1 core and 1024 MB"
+    )
     return tuple(Executor(i, "unknown", 1, SPARKS_DEFAULT_MEMORY_MB, added_ms=0) for i in ids)
 
 
@@ -190,5 +235,9 @@ def _odd_kinds(kinds: Mapping[str, tuple[int, int]]) -> Iterator[str]:
     if nameless[0] > nameless[1]:
         yield f"{nameless[0] - nameless[1]} lines are not events; passed over"
     for kind, (count, _) in sorted(kinds.items()):
-        if kind and kind not in (*events.NEEDED, *events.PASSED_OVER) and not kind.startswith(events.SPARKS_OWN):
+        if (
+            kind
+            and kind not in (*events.NEEDED, *events.PASSED_OVER)
+            and not kind.startswith(events.SPARKS_OWN)
+        ):
             yield f"{count} events of a kind this version does not know, `{kind}`; passed over"

@@ -19,9 +19,13 @@ def storm(
     if scheme in ("http", "https"):
         return document_of(asked(source, topology, window, timeout_s))
     if "://" in source:
-        raise InvalidInput(f"{source}: {scheme} is not asked; give http:// or https:// and the host and port of Storm's UI")
+        raise InvalidInput(
+            f"{source}: {scheme} is not asked; give http:// or https:// and the host and port of Storm's UI"
+        )
     answers = saved(source)
     if topology not in (None, answers.page.id, answers.page.name):
         found = [answers.page.name, answers.page.id]
-        raise InvalidInput(f"{source}: is of the topology `{answers.page.id}`, not `{topology}`{nearest(str(topology), found)}")
+        raise InvalidInput(
+            f"{source}: is of the topology `{answers.page.id}`, not `{topology}`{nearest(str(topology), found)}"
+        )
     return document_of(answers)

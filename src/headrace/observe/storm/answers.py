@@ -2,11 +2,12 @@
 
 Five answers are used, each known by what it holds, whatever its file is called:
 
-    /api/v1/topology/ID                 `spouts`, `bolts` (executors, latencies, capacity, requested resources), `workers`
-    /api/v1/topology/ID/metrics         per stream: `emitted` of every component, `executed` and `executed_ms_avg` of bolts
-    /api/v1/topology/ID/visualization   `:inputs` of every component, with stream and grouping
-    /api/v1/supervisor/summary          `supervisors` with slots, memory and CPU
-    /api/v1/cluster/summary             totals; only its `stormVersion` is used
+    /api/v1/topology/ID                 `spouts`, `bolts` (executors, latencies, capacity, requested
+    resources), `workers` /api/v1/topology/ID/metrics         per stream: `emitted` of every
+    component, `executed` and `executed_ms_avg` of bolts /api/v1/topology/ID/visualization
+    `:inputs` of every component, with stream and grouping /api/v1/supervisor/summary
+    `supervisors` with slots, memory and CPU /api/v1/cluster/summary             totals; only its
+    `stormVersion` is used
 """
 
 from __future__ import annotations
@@ -166,14 +167,22 @@ def recognized(parts: Mapping[str, Any], where: str) -> Answers:
         )
 
     def read(kind: str, model: type[Model]) -> Model | None:
-        return _conforming(model, found[kind][1], f"{where}: {found[kind][0]}") if kind in found else None
+        return (
+            _conforming(model, found[kind][1], f"{where}: {found[kind][0]}")
+            if kind in found
+            else None
+        )
 
     page = read("page", Page)
     assert page is not None
     name, drawn = found["drawn"]
     return Answers(
         page,
-        {c: _conforming(Drawn, part, f"{where}: {name}: {c}") for c, part in drawn.items() if not of_storm(c)},
+        {
+            c: _conforming(Drawn, part, f"{where}: {name}: {c}")
+            for c, part in drawn.items()
+            if not of_storm(c)
+        },
         read("metrics", Metrics),
         read("supervisors", Supervisors),
         found["cluster"][1].get("stormVersion") if "cluster" in found else None,
@@ -191,7 +200,9 @@ def kind_of(part: Any) -> str | None:
         return "supervisors"
     if "stormVersion" in content and "slotsTotal" in content:
         return "cluster"
-    return "drawn" if any(isinstance(c, dict) and ":inputs" in c for c in content.values()) else None
+    return (
+        "drawn" if any(isinstance(c, dict) and ":inputs" in c for c in content.values()) else None
+    )
 
 
 def _conforming(model: type[Model], content: Any, where: str) -> Model:
@@ -200,7 +211,9 @@ def _conforming(model: type[Model], content: Any, where: str) -> Model:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise InvalidInput(f"{where}: {place}: {first['msg'].lower()}, which is not how Storm answers") from None
+        raise InvalidInput(
+            f"{where}: {place}: {first['msg'].lower()}, which is not how Storm answers"
+        ) from None
 
 
 def of_storm(name: str) -> bool:

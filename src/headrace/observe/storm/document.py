@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.model.document import FORMAT, Grouping
-from headrace.observe.storm.answers import Answers, Bolt, Count, Drawn, Spout, Subscription, Supervisors, Vertex, of_storm
+from headrace.observe.storm.answers import (
+    Answers,
+    Bolt,
+    Count,
+    Drawn,
+    Spout,
+    Subscription,
+    Supervisors,
+    Vertex,
+    of_storm,
+)
 
 FULL = 0.8  # of a bolt's capacity: beyond, its queue grows with every burst
 BEHIND = 0.95  # of what was sent to it, what a bolt worked off
@@ -26,15 +36,22 @@ def document_of(answers: Answers) -> tuple[dict[str, Any], list[str]]:
     topology: dict[str, Any] = {"name": page.name.replace("/", "-")}
     if page.workers_total:
         topology["workers"] = page.workers_total
-    for key, setting in (("priority", "topology.priority"), ("worker_max_heap_mb", "topology.worker.max.heap.size.mb")):
+    for key, setting in (
+        ("priority", "topology.priority"),
+        ("worker_max_heap_mb", "topology.worker.max.heap.size.mb"),
+    ):
         if isinstance(value := page.configuration.get(setting), int | float):
             topology[key] = value
     topology["components"] = {vertex.id: _component(vertex, answers, rates) for vertex in own}
     content = {
         "format": FORMAT,
         "topology": topology,
-        "cluster": {"nodes": _nodes(answers, answers.supervisors)} if answers.supervisors is not None else None,
-        "profile": {v.id: {"*": cost} for v in own if isinstance(v, Bolt) and (cost := _cost(v, answers))},
+        "cluster": {"nodes": _nodes(answers, answers.supervisors)}
+        if answers.supervisors is not None
+        else None,
+        "profile": {
+            v.id: {"*": cost} for v in own if isinstance(v, Bolt) and (cost := _cost(v, answers))
+        },
         "streams": list(_streams(answers, rates)),
     }
     return {key: value for key, value in content.items() if value}, list(_notes(answers, rates))
@@ -60,17 +77,26 @@ def _rates(answers: Answers) -> Rates:
     if metrics is not None:
         seconds = _seconds(metrics.window, page.uptime_s)
         vertices = (*metrics.spouts, *metrics.bolts)
-        emitted = {v.id: {c.stream: c.value / seconds for c in v.emitted if not of_storm(c.stream)} for v in vertices}
-        executed = {v.id: {(c.source, c.stream): c.value / seconds for c in _of_users(v.executed)} for v in metrics.bolts}
+        emitted = {
+            v.id: {c.stream: c.value / seconds for c in v.emitted if not of_storm(c.stream)}
+            for v in vertices
+        }
+        executed = {
+            v.id: {(c.source, c.stream): c.value / seconds for c in _of_users(v.executed)}
+            for v in metrics.bolts
+        }
         return Rates(emitted, executed, seconds)
-    # The page only knows totals: right where a component has one stream; where it has several, each is taken to carry the same.
+    # The page only knows totals: right where a component has one stream; where it has several, each
+    # is taken to carry the same.
     seconds = _seconds(page.window, page.uptime_s)
     used: dict[str, set[str]] = {}
     for name in answers.drawn:
         for entry in _subscriptions(answers, name):
             used.setdefault(entry.source, set()).add(entry.stream)
     emitted = {
-        v.id: dict.fromkeys(streams := sorted(used.get(v.id, {"default"})), v.emitted / seconds / len(streams))
+        v.id: dict.fromkeys(
+            streams := sorted(used.get(v.id, {"default"})), v.emitted / seconds / len(streams)
+        )
         for v in (*page.spouts, *page.bolts)
     }
     return Rates(emitted, {v.id: {("", ""): v.executed / seconds} for v in page.bolts}, seconds)
@@ -91,7 +117,9 @@ def _component(vertex: Vertex, answers: Answers, rates: Rates) -> dict[str, Any]
         found = {"spout": True, **found, "rate": _short(rates.out_of(vertex.id))}
     inputs: dict[str, list[dict[str, str]]] = {}
     for entry in _subscriptions(answers, vertex.id):
-        inputs.setdefault(entry.source, []).append({"stream": entry.stream, "grouping": GROUPINGS.get(entry.grouping, "custom")})
+        inputs.setdefault(entry.source, []).append(
+            {"stream": entry.stream, "grouping": GROUPINGS.get(entry.grouping, "custom")}
+        )
     if inputs:
         found["inputs"] = inputs
     if answers.page.shows_resources:
@@ -104,15 +132,26 @@ def _subscriptions(answers: Answers, component: str) -> list[Subscription]:
     """What a component reads, without the streams that Storm itself adds."""
     known = {v.id for v in (*answers.page.spouts, *answers.page.bolts)}
     drawn = answers.drawn.get(component, Drawn())
-    return [s for s in drawn.inputs if s.source in known and not of_storm(s.source) and not of_storm(s.stream)]
+    return [
+        s
+        for s in drawn.inputs
+        if s.source in known and not of_storm(s.source) and not of_storm(s.stream)
+    ]
 
 
 def _streams(answers: Answers, rates: Rates) -> Iterator[dict[str, Any]]:
     for component in answers.drawn:
         for entry in _subscriptions(answers, component):
             sent = rates.emitted.get(entry.source, {}).get(entry.stream, 0.0)
-            worked_on = rates.into(entry.source) or rates.out_of(entry.source)  # a spout works on what it emits
-            stream = {"from": entry.source, "to": component, "stream": entry.stream, "tuples_per_s": _short(sent)}
+            worked_on = rates.into(entry.source) or rates.out_of(
+                entry.source
+            )  # a spout works on what it emits
+            stream = {
+                "from": entry.source,
+                "to": component,
+                "stream": entry.stream,
+                "tuples_per_s": _short(sent),
+            }
             yield stream | ({"selectivity": _short(sent / worked_on)} if worked_on else {})
 
 
@@ -120,14 +159,21 @@ def _cost(bolt: Bolt, answers: Answers) -> dict[str, Any] | None:
     """CPU per tuple of a bolt; nothing if it did nothing yet."""
     for vertex in answers.metrics.bolts if answers.metrics else ():
         executed = {(c.source, c.stream): c.value for c in _of_users(vertex.executed)}
-        took = sum(c.value * executed.get((c.source, c.stream), 0.0) for c in vertex.executed_ms_avg)
+        took = sum(
+            c.value * executed.get((c.source, c.stream), 0.0) for c in vertex.executed_ms_avg
+        )
         if vertex.id == bolt.id and took > 0:
             return {"cpu_ms": _short(took / sum(executed.values())), "flag": LATENCY_FLAG}
     if bolt.execute_ms > 0:
         return {"cpu_ms": _short(bolt.execute_ms), "flag": LATENCY_FLAG}
-    if bolt.capacity > 0 and bolt.executed > 0:  # capacity: the part of its time an executor spends in execute()
+    if (
+        bolt.capacity > 0 and bolt.executed > 0
+    ):  # capacity: the part of its time an executor spends in execute()
         seconds = _seconds(answers.page.window, answers.page.uptime_s)
-        return {"cpu_ms": _short(bolt.capacity * bolt.executors * seconds * 1000 / bolt.executed), "flag": CAPACITY_FLAG}
+        return {
+            "cpu_ms": _short(bolt.capacity * bolt.executors * seconds * 1000 / bolt.executed),
+            "flag": CAPACITY_FLAG,
+        }
     return None
 
 
@@ -145,9 +191,17 @@ def _nodes(answers: Answers, summary: Supervisors) -> dict[str, Any]:
         if summary.shows_resources:
             node |= {"cpu": supervisor.cpu, "memory_mb": supervisor.memory_mb}
             cpu = supervisor.cpu_used - sum(worker.cpu for worker in own)
-            memory_mb = supervisor.memory_mb_used - sum(worker.on_heap_mb + worker.off_heap_mb for worker in own)
-            taken |= {key: _short(value) for key, value in (("cpu", cpu), ("memory_mb", memory_mb)) if value > 1e-6}
-        nodes[supervisor.host if alone else f"{supervisor.host}-{supervisor.id[:8]}"] = node | ({"taken": taken} if taken else {})
+            memory_mb = supervisor.memory_mb_used - sum(
+                worker.on_heap_mb + worker.off_heap_mb for worker in own
+            )
+            taken |= {
+                key: _short(value)
+                for key, value in (("cpu", cpu), ("memory_mb", memory_mb))
+                if value > 1e-6
+            }
+        nodes[supervisor.host if alone else f"{supervisor.host}-{supervisor.id[:8]}"] = node | (
+            {"taken": taken} if taken else {}
+        )
     return nodes
 
 

@@ -24,7 +24,9 @@ def asked(url: str, topology: str | None, window: str, timeout_s: float) -> Answ
     summary = _get(f"{base}/topology/summary", timeout_s)
     running = summary.get("topologies")
     if not isinstance(running, list):
-        raise InvalidInput(f"{url}: answers, but not as Storm's UI does (no `topologies` in /api/v1/topology/summary)")
+        raise InvalidInput(
+            f"{url}: answers, but not as Storm's UI does (no `topologies` in /api/v1/topology/summary)"
+        )
     ids = {str(t["id"]): str(t["name"]) for t in cast("list[dict[str, Any]]", running)}
     page = f"{base}/topology/{quote(_chosen(ids, topology, url), safe='')}"
     parts = {
@@ -43,10 +45,14 @@ def _chosen(ids: dict[str, str], topology: str | None, url: str) -> str:
     if topology is None:
         if len(ids) == 1:
             return next(iter(ids))
-        raise InvalidInput(f"{url}: {len(ids)} topologies run there: {', '.join(sorted(ids))}", fix="--topology ID")
+        raise InvalidInput(
+            f"{url}: {len(ids)} topologies run there: {', '.join(sorted(ids))}", fix="--topology ID"
+        )
     matching = [i for i, name in ids.items() if topology in (i, name)]
     if not matching:
-        raise InvalidInput(f"{url}: no topology `{topology}` runs there{nearest(topology, [*ids.values(), *ids])}")
+        raise InvalidInput(
+            f"{url}: no topology `{topology}` runs there{nearest(topology, [*ids.values(), *ids])}"
+        )
     return matching[0]
 
 
@@ -66,9 +72,13 @@ def _get(url: str, timeout_s: float) -> dict[str, Any]:
         with _opener().open(url, timeout=timeout_s) as answer:
             data = answer.read(LARGEST + 1)
     except urllib.error.HTTPError as error:
-        raise InvalidInput(f"{url}: answers {error.code} {error.reason}; is this Storm's UI?") from None
+        raise InvalidInput(
+            f"{url}: answers {error.code} {error.reason}; is this Storm's UI?"
+        ) from None
     except urllib.error.URLError as error:
-        raise InvalidInput(f"{url}: cannot be reached ({error.reason}); does Storm's UI run there?") from None
+        raise InvalidInput(
+            f"{url}: cannot be reached ({error.reason}); does Storm's UI run there?"
+        ) from None
     except (TimeoutError, OSError) as error:
         raise InvalidInput(f"{url}: no answer ({error or 'timed out'})") from None
     if len(data) > LARGEST:
