@@ -34,10 +34,11 @@ import numpy as np
 import pymetis
 from measure import Row
 
-from headrace.solve.bound import crossing_bound
-from headrace.solve.fit import feasible
-from headrace.solve.instance import Floats, Instance, Ints
-from headrace.solve.search import least_crossing_search, polish
+from headrace.model.arrays import Floats, Ints
+from headrace.solve.instance import Instance
+from headrace.solve.least_traffic.fit import feasible
+from headrace.solve.least_traffic.search import least_crossing_search, polish
+from headrace.solve.proof.bound import crossing_bound
 
 MOST_PAIRS = 20_000_000
 

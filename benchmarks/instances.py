@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.solve.instance import Floats, Instance
+from headrace.model.arrays import Floats
+from headrace.solve.instance import Instance
 
 HOMOGENEOUS = (4,) * 10
 HETEROGENEOUS = (6, 6, 6, 4, 4, 4, 2, 2, 2, 2)

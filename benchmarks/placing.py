@@ -21,9 +21,9 @@ from headrace.model.problem import Problem
 from headrace.place.headrace import headrace
 from headrace.planner import place
 from headrace.registry import entries
-from headrace.solve.exact import least_crossing
 from headrace.solve.instance import Instance
-from headrace.solve.search import least_crossing_search
+from headrace.solve.least_traffic.search import least_crossing_search
+from headrace.solve.proof.exact import least_crossing
 
 QUOTED = {  # ALGORITHMS 2.2: published optima of the micro-benchmarks
     ("diamond", 10, "HOM"): 10, ("star", 18, "HOM"): 44, ("star", 28, "HOM"): 84,

@@ -21,9 +21,14 @@ from headrace.model.problem import Assignment, Pairs, Problem
 from headrace.model.read import read
 from headrace.place.a3_storm import map_executors_to_slots as a3_slots
 from headrace.place.ban_storm import ban_storm
+from headrace.place.building_blocks.grouping import Affinity, by_traffic, group_by_pairs
+from headrace.place.building_blocks.node_power import (
+    by_power,
+    computation_power,
+    gflops,
+    node_power,
+)
 from headrace.place.gr_storm import max_flow_min_cut
-from headrace.place.grouping import Affinity, by_traffic, group_by_pairs
-from headrace.place.node_power import by_power, computation_power, gflops, node_power
 from headrace.place.top_storm import map_executors_to_slots as top_slots
 from headrace.planner import place
 

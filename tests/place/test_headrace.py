@@ -16,7 +16,7 @@ from headrace.judge.report import Report, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.place.headrace import Objective, headrace
 from headrace.solve.classes import classes_of
-from headrace.solve.fluid import fluid_rate
+from headrace.solve.rate.fluid import fluid_rate
 from tests.problems import document, problem_of
 
 OBJECTIVES: tuple[Objective, ...] = ("traffic", "rate", "batch", "nodes", "balance")

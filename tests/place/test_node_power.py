@@ -12,7 +12,12 @@ from headrace.model.build import build
 from headrace.model.document import FORMAT
 from headrace.model.problem import Floats, Problem
 from headrace.model.read import read_file, validated
-from headrace.place.node_power import by_power, computation_power, gflops, node_power
+from headrace.place.building_blocks.node_power import (
+    by_power,
+    computation_power,
+    gflops,
+    node_power,
+)
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "muhammad"
 

@@ -7,7 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from headrace.solve.instance import Instance, Ints
+from headrace.model.arrays import Ints
+from headrace.solve.instance import Instance
 
 
 def small_instance(seed: int) -> Instance:

@@ -44,10 +44,10 @@ def bound(problem: Problem, figure: str) -> Bound:
 
 def _crossing(problem: Problem) -> Bound:
     """Least inter-node traffic: the optimum where the problem is small, else a Lagrangian relaxation."""
-    from headrace.solve.bound import crossing_bound
     from headrace.solve.classes import classes_of
-    from headrace.solve.exact import least_crossing
-    from headrace.solve.search import least_crossing_search
+    from headrace.solve.least_traffic.search import least_crossing_search
+    from headrace.solve.proof.bound import crossing_bound
+    from headrace.solve.proof.exact import least_crossing
 
     figure = "inter_node_traffic"
     if problem.pair_count > 50_000_000 and problem.task_share is not None:
@@ -71,7 +71,7 @@ def _crossing(problem: Problem) -> Bound:
 def _rate(problem: Problem) -> Bound:
     """The fluid relaxation: tasks divisible, alike nodes pooled."""
     from headrace.solve.classes import classes_of
-    from headrace.solve.fluid import fluid_rate
+    from headrace.solve.rate.fluid import fluid_rate
 
     classes = classes_of(problem)
     owner, task = classes.component, classes.order[classes.first[:-1]]

@@ -15,7 +15,7 @@ import numpy as np
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.problem import UNPLACED, Assignment
 from headrace.move.room import TOLERANCE, Room
-from headrace.solve.slots import compiled
+from headrace.solve.compiled import compiled
 
 LONGEST = 3_000  # hops up to which a walk is shortened: that takes their square
 

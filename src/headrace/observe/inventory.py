@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from headrace.model.build import build
 from headrace.model.document import FORMAT
 from headrace.model.read import validated
-from headrace.place.node_power import computation_power, gflops, node_power
+from headrace.place.building_blocks.node_power import computation_power, gflops, node_power
 
 FACTS = (
     "machine_type",

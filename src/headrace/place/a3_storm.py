@@ -18,10 +18,10 @@ import numpy as np
 
 from headrace.model.arrays import Ints
 from headrace.model.problem import Assignment, Pairs, Problem
-from headrace.place.grouping import Affinity, by_traffic, group_by_pairs
-from headrace.place.node_power import by_power, computation_power
-from headrace.place.slot_filling import SlotTraffic, fill_nodes, slots_by_traffic
-from headrace.place.topologies import each_topology
+from headrace.place.building_blocks.grouping import Affinity, by_traffic, group_by_pairs
+from headrace.place.building_blocks.node_power import by_power, computation_power
+from headrace.place.building_blocks.slot_filling import SlotTraffic, fill_nodes, slots_by_traffic
+from headrace.place.building_blocks.topologies import each_topology
 
 
 @each_topology

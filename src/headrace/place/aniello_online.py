@@ -26,11 +26,24 @@ from headrace.judge.traffic import traffic
 from headrace.model.arrays import Floats, Ints, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Pairs, Problem
 from headrace.place.aniello_offline import most_in_one, nodes_to_use, refuse_outside_unit
-from headrace.place.greedy import TOLERANCE, Links, descending, first_best, limits, links_of
-from headrace.place.pair_packing import Bins, new_bins, pack_pairs, put, put_somewhere
-from headrace.place.slots import free_slots, refuse_without_slots
+from headrace.place.building_blocks.greedy import (
+    TOLERANCE,
+    Links,
+    descending,
+    first_best,
+    limits,
+    links_of,
+)
+from headrace.place.building_blocks.pair_packing import (
+    Bins,
+    new_bins,
+    pack_pairs,
+    put,
+    put_somewhere,
+)
+from headrace.place.building_blocks.slots import free_slots, refuse_without_slots
+from headrace.place.building_blocks.topologies import used
 from headrace.place.storm_even import interleaved_slots, storm_order
-from headrace.place.topologies import used
 
 MOST_ENTRIES = 100_000_000  # executors x slots: the table of traffic between them
 

@@ -19,10 +19,16 @@ from headrace.errors import InvalidInput
 from headrace.judge.shortage import shortage
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU, MEMORY, UNPLACED, Assignment, Problem
-from headrace.place.greedy import TOLERANCE, first_best, limits, links_of, one_worker_per_node
-from headrace.place.no_room import no_room
-from headrace.place.slots import refuse_without_slots
-from headrace.place.topologies import each_topology
+from headrace.place.building_blocks.greedy import (
+    TOLERANCE,
+    first_best,
+    limits,
+    links_of,
+    one_worker_per_node,
+)
+from headrace.place.building_blocks.no_room import no_room
+from headrace.place.building_blocks.slots import refuse_without_slots
+from headrace.place.building_blocks.topologies import each_topology
 
 
 @each_topology

@@ -24,9 +24,9 @@ from scipy.sparse import csgraph, csr_array
 
 from headrace.errors import Unsupported
 from headrace.model.problem import Assignment, Bools, Floats, Ints, Pairs, Problem
-from headrace.place.node_power import by_power, gflops
-from headrace.place.slot_filling import SlotTraffic, fill_nodes, slots_by_traffic
-from headrace.place.topologies import each_topology
+from headrace.place.building_blocks.node_power import by_power, gflops
+from headrace.place.building_blocks.slot_filling import SlotTraffic, fill_nodes, slots_by_traffic
+from headrace.place.building_blocks.topologies import each_topology
 
 MOST_PAIRS = 1_000_000  # some seconds; beyond, 32-bit capacities become too coarse
 INFINITE = 2**31 - 1  # the flow's capacities are 32-bit integers

@@ -22,16 +22,16 @@ from headrace.errors import HeadraceError
 from headrace.judge.traffic import traffic
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
-from headrace.place.refusal import refusal
-from headrace.place.topologies import used
-from headrace.place.workers import workers_inside
-from headrace.solve.brim import brimful_counts
+from headrace.place.building_blocks.refusal import refusal
+from headrace.place.building_blocks.topologies import used
+from headrace.place.building_blocks.workers import workers_inside
 from headrace.solve.classes import Classes, classes_of
-from headrace.solve.fit import slots_taken
 from headrace.solve.instance import Instance
-from headrace.solve.search import least_crossing_search
-from headrace.solve.speed import Costs, batch_time, costs_of, fast_counts, sustained
-from headrace.solve.spread import spread
+from headrace.solve.least_traffic.fit import slots_taken
+from headrace.solve.least_traffic.search import least_crossing_search
+from headrace.solve.rate.brim import brimful_counts
+from headrace.solve.rate.speed import Costs, batch_time, costs_of, fast_counts, sustained
+from headrace.solve.rate.spread import spread
 
 Objective = Literal["traffic", "rate", "batch", "nodes", "balance"]
 MOST_CHOICES = 2_000_000  # busy nodes x nodes in the matching of groups to nodes

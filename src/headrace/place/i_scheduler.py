@@ -25,7 +25,8 @@ import numpy as np
 
 from headrace.model.arrays import Floats, Ints, totals
 from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
-from headrace.place.inside_node import second_level
+from headrace.place.building_blocks.inside_node import second_level
+from headrace.place.building_blocks.topologies import each_topology
 from headrace.place.p_scheduler import (
     by_capacity,
     demand_by_type,
@@ -33,10 +34,9 @@ from headrace.place.p_scheduler import (
     no_packing,
     node_capacity,
 )
-from headrace.place.topologies import each_topology
-from headrace.solve.exact import least_crossing
+from headrace.solve.cut.partition import TOLERANCE, graph_of, partition
 from headrace.solve.instance import Instance
-from headrace.solve.partition import TOLERANCE, graph_of, partition
+from headrace.solve.proof.exact import least_crossing
 
 # Seconds -> vertices that the exact model solves in them at the worst, measured on the
 # micro-benchmarks' three layouts and two clusters with every rate and load different. Where tasks

@@ -21,9 +21,15 @@ import numpy as np
 from headrace.errors import InvalidInput
 from headrace.model.arrays import Floats, Ints, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
-from headrace.place.greedy import TOLERANCE, descending, first_best, links_of, one_worker_per_node
-from headrace.place.slots import refuse_without_slots
-from headrace.place.topologies import each_topology
+from headrace.place.building_blocks.greedy import (
+    TOLERANCE,
+    descending,
+    first_best,
+    links_of,
+    one_worker_per_node,
+)
+from headrace.place.building_blocks.slots import refuse_without_slots
+from headrace.place.building_blocks.topologies import each_topology
 
 
 @each_topology

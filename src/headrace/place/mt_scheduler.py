@@ -24,9 +24,9 @@ import numpy as np
 from headrace.errors import Unsupported
 from headrace.model.arrays import Bools, Floats, Ints, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Pairs, Problem
-from headrace.place.greedy import TOLERANCE, first_best, one_worker_per_node
-from headrace.place.slots import refuse_without_slots
-from headrace.place.topologies import each_topology
+from headrace.place.building_blocks.greedy import TOLERANCE, first_best, one_worker_per_node
+from headrace.place.building_blocks.slots import refuse_without_slots
+from headrace.place.building_blocks.topologies import each_topology
 
 MOST_STEPS = 2_000_000_000  # tasks on the critical path x nodes x nodes: about half a minute
 

@@ -15,11 +15,11 @@ from collections.abc import Callable
 
 from headrace.errors import Infeasible, Unsupported
 from headrace.model.problem import Assignment, Problem
+from headrace.place.building_blocks.refusal import refusal
 from headrace.place.headrace import Objective, assigned
-from headrace.place.refusal import refusal
 from headrace.solve.classes import classes_of
-from headrace.solve.exact import least_crossing
-from headrace.solve.search import least_crossing_search
+from headrace.solve.least_traffic.search import least_crossing_search
+from headrace.solve.proof.exact import least_crossing
 
 DEFAULT_STEPS = 2_000  # minutes at the most; small problems need a handful
 

@@ -23,9 +23,9 @@ from headrace.errors import Infeasible, InvalidInput
 from headrace.judge.shortage import shortage
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU, Assignment, Problem
-from headrace.place.inside_node import second_level
-from headrace.place.topologies import each_topology
-from headrace.solve.partition import TOLERANCE, partition
+from headrace.place.building_blocks.inside_node import second_level
+from headrace.place.building_blocks.topologies import each_topology
+from headrace.solve.cut.partition import TOLERANCE, partition
 
 
 @each_topology

@@ -21,10 +21,10 @@ from collections import deque
 import numpy as np
 
 from headrace.model.problem import CPU, MEMORY, Assignment, Bools, Floats, Problem
-from headrace.place.no_room import fits, no_room
-from headrace.place.operators import Operator, one_of_each, operators
-from headrace.place.slots import free_slots, refuse_without_slots
-from headrace.place.topologies import each_topology
+from headrace.place.building_blocks.no_room import fits, no_room
+from headrace.place.building_blocks.operators import Operator, one_of_each, operators
+from headrace.place.building_blocks.slots import free_slots, refuse_without_slots
+from headrace.place.building_blocks.topologies import each_topology
 
 BOTH = [CPU, MEMORY]
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from headrace.model.arrays import Ints
 from headrace.model.problem import Assignment, Problem
-from headrace.place.slots import free_slots, refuse_without_slots
-from headrace.place.topologies import each_topology
+from headrace.place.building_blocks.slots import free_slots, refuse_without_slots
+from headrace.place.building_blocks.topologies import each_topology
 
 
 @each_topology

@@ -17,9 +17,9 @@ import numpy as np
 
 from headrace.errors import Infeasible
 from headrace.model.problem import Assignment, Bools, Problem
-from headrace.place.slots import free_slots
+from headrace.place.building_blocks.slots import free_slots
+from headrace.place.building_blocks.topologies import in_turn, slots_in_use
 from headrace.place.storm_even import storm_even, storm_order
-from headrace.place.topologies import in_turn, slots_in_use
 
 
 def storm_isolation(problem: Problem) -> Assignment:

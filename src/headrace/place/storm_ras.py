@@ -21,9 +21,9 @@ import numpy as np
 
 from headrace.errors import Infeasible, InvalidInput
 from headrace.model.problem import CPU, MEMORY, Assignment, Floats, Ints, Problem
-from headrace.place.no_room import TOLERANCE, fits, no_room
-from headrace.place.operators import one_of_each, operators
-from headrace.place.topologies import each_topology
+from headrace.place.building_blocks.no_room import TOLERANCE, fits, no_room
+from headrace.place.building_blocks.operators import one_of_each, operators
+from headrace.place.building_blocks.topologies import each_topology
 
 Neighbours = Literal["most", "fewest"]
 

@@ -22,10 +22,10 @@ import numpy as np
 
 from headrace.model.arrays import Bools, Floats, Ints, totals
 from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
-from headrace.place.inside_node import second_level
+from headrace.place.building_blocks.inside_node import second_level
+from headrace.place.building_blocks.topologies import each_topology
 from headrace.place.p_scheduler import by_capacity, no_packing, node_capacity
-from headrace.place.topologies import each_topology
-from headrace.solve.partition import TOLERANCE, Graph, graph_of
+from headrace.solve.cut.partition import TOLERANCE, Graph, graph_of
 
 
 @each_topology

@@ -25,7 +25,7 @@ from headrace.errors import InvalidInput
 from headrace.judge.shortage import shortage
 from headrace.model.arrays import totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
-from headrace.place.greedy import (
+from headrace.place.building_blocks.greedy import (
     TOLERANCE,
     descending,
     first_best,
@@ -33,9 +33,9 @@ from headrace.place.greedy import (
     links_of,
     one_worker_per_node,
 )
-from headrace.place.no_room import no_room
-from headrace.place.slots import refuse_without_slots
-from headrace.place.topologies import each_topology
+from headrace.place.building_blocks.no_room import no_room
+from headrace.place.building_blocks.slots import refuse_without_slots
+from headrace.place.building_blocks.topologies import each_topology
 
 
 @each_topology

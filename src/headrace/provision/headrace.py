@@ -25,7 +25,7 @@ from headrace.model.arrays import Floats, Ints
 from headrace.model.sizable import Load, left_out, load_of, sizable
 from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
-from headrace.place.filled import placed
+from headrace.place.building_blocks.filled import placed
 from headrace.provision.one_each import Shop, market_of, rented
 from headrace.provision.optimal import largest_rate
 from headrace.provision.optimal import optimal as one_machine_per_task
@@ -36,10 +36,16 @@ from headrace.provision.wanted import (
     too_little_money,
     too_little_money_for,
 )
-from headrace.solve.cutting_stock import packed
-from headrace.solve.dop import cheapest, fastest
-from headrace.solve.fill import Filled, filled, pools_of
-from headrace.solve.rate_lp import Fluid, Pools, cheapest_machines, fastest_machines, most_rate
+from headrace.solve.counts.cutting_stock import packed
+from headrace.solve.counts.dop import cheapest, fastest
+from headrace.solve.counts.fill import Filled, filled, pools_of
+from headrace.solve.counts.rate_lp import (
+    Fluid,
+    Pools,
+    cheapest_machines,
+    fastest_machines,
+    most_rate,
+)
 
 MARGIN = 0.002  # the least by which more is asked for after machines could not be filled
 SLACK = 1.002  # machines whose bound is no further above what is wanted are not worth filling

@@ -14,7 +14,7 @@ from headrace.model.sizable import UNLIMITED, Load, left_out, load_of, sizable
 from headrace.model.sized import Provisioned, Rented
 from headrace.model.workload import Workload
 from headrace.provision.wanted import too_few_machines, too_little_money
-from headrace.solve.dop import Market, cheapest
+from headrace.solve.counts.dop import Market, cheapest
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
 from headrace.provision.one_each import Shop, rented, shop_of
 from headrace.provision.wanted import checked, too_fast, too_little_money, too_little_money_for
-from headrace.solve.dop import cheapest, fastest
+from headrace.solve.counts.dop import cheapest, fastest
 
 
 def optimal(

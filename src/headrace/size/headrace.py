@@ -22,10 +22,10 @@ from headrace.model.problem import Assignment
 from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
-from headrace.place.filled import placed
+from headrace.place.building_blocks.filled import placed
 from headrace.size.few_tasks import few_tasks
-from headrace.solve.dop import Market, cheapest, fastest
-from headrace.solve.fill import Filled, filled, fluid_bound, pools_of
+from headrace.solve.counts.dop import Market, cheapest, fastest
+from headrace.solve.counts.fill import Filled, filled, fluid_bound, pools_of
 
 ROUNDS = 4  # where rates depend on counts, the load is worked out anew so often
 

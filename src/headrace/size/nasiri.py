@@ -28,7 +28,7 @@ from headrace.model.problem import CPU, Assignment
 from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
-from headrace.solve.fill import fluid_bound
+from headrace.solve.counts.fill import fluid_bound
 
 MOST_TASKS = 200_000  # in all; beyond that an instance more changes nothing
 

@@ -25,7 +25,7 @@ from headrace.model.problem import CPU, Assignment
 from headrace.model.sizable import THREAD, Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
-from headrace.solve.exhaustive import Machines, best_placement
+from headrace.solve.counts.exhaustive import Machines, best_placement
 
 MOST_COUNTS = 2_000_000  # vectors of counts, eq. 1
 MOST_STEPS = 150_000_000  # placements looked at, some seconds

@@ -1,1 +1,13 @@
-"""Kernels on bare arrays."""
+"""Kernels on bare arrays, in rooms by question.
+
+    least_traffic/  a plan with little traffic between nodes: constructions, annealing, clusters
+    rate/           a plan that sustains a high rate, or a short batch
+    proof/          the least traffic, proven; how far a plan can be from it
+    counts/         how many tasks, on which machines: for a rate, for a budget
+    cut/            a graph split into parts of hard capacity
+    transfers.py    who sends to whom, step by step
+
+What the rooms share lies beside them: `instance` (what is to be placed), `classes` and `symmetry`
+(tasks and nodes nobody can tell apart), `slots` (whether tasks fit a node's slots), `highs`
+(integer programs), `compiled` (machine code) and `chance` (random numbers).
+"""

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from headrace.model.arrays import Bools, Floats, Ints
 
 EDGES_AT_ONCE = 256  # whose counts are looked at together: they should fit a cache
 

@@ -3,25 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
 
-import numba
-
-from headrace.solve.instance import Floats, Ints
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """The function as machine code, kept on disk between runs; what it computes and its types stay the same."""
-    return cast(Callable[P, R], numba.njit(cache=True, error_model="numpy")(function))
-
-
-def lean(function: Callable[P, R]) -> Callable[P, R]:
-    """The same for a function that makes no arrays of its own: nothing is spent on counting references."""
-    return cast(Callable[P, R], numba.njit(cache=True, error_model="numpy", _nrt=False)(function))  # pyright: ignore[reportCallIssue]
+from headrace.model.arrays import Floats, Ints
+from headrace.solve.compiled import lean
 
 
 @lean

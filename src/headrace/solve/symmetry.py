@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.solve.instance import Bools, Floats, Instance, Ints
+from headrace.model.arrays import Bools, Floats, Ints
+from headrace.solve.instance import Instance
 
 TOLERANCE = 1e-9  # relative, in every comparison of a demand with a capacity
 

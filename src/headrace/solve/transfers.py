@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from headrace.model.arrays import Floats, Ints
-from headrace.solve.slots import compiled
+from headrace.solve.compiled import compiled
 
 FINEST = 2**40  # ticks in the longest line, where the times have no common measure
 PATIENCE = 1.5  # times its share of what it can spare a line may lose in one step; measured: 1 and 3 need more steps

@@ -1,0 +1,1 @@
+"""Steps that several schedulers share: each has one home here. The schedulers lie one folder up."""

@@ -1,0 +1,158 @@
+"""The largest rate on given machines: bound, counts and places; then the same counts with less to send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headrace.model.arrays import Floats, Ints
+from headrace.model.problem import CPU, Problem
+from headrace.model.sizable import THREAD, Load
+from headrace.solve.classes import Classes, classes_of
+from headrace.solve.counts.grow import Costs, grown
+from headrace.solve.counts.rate_lp import Fluid, Pools, most_rate
+from headrace.solve.least_traffic.search import polish
+from headrace.solve.rate.speed import costs_of, fast_counts, sustained
+
+POLISH_STEPS = 300_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filled:
+    """Counts of tasks per component and node, and the factor of the rates they sustain as far as CPU limits it."""
+
+    x: Ints  # [C, N]
+    factor: float
+    bound: float  # no counts on these machines sustain more
+
+    @property
+    def node(self) -> Ints:
+        """The node of every task, component by component, [T]."""
+        nodes = np.arange(self.x.shape[1])
+        return np.concatenate([np.repeat(nodes, row) for row in self.x])
+
+    def tasks(self, load: Load) -> dict[str, int]:
+        """Tasks of every component by name."""
+        return {
+            name: int(n)
+            for name, n in zip(load.problem.components, self.x.sum(axis=1), strict=True)
+        }
+
+
+def pools_of(load: Load) -> tuple[Pools, Ints, Floats]:
+    """Nodes nobody could tell apart as one pool each; the pool of every node [N]; how many nodes a pool has [P]."""
+    problem = load.problem
+    key = np.column_stack([problem.node_type, problem.free, load.fits.T])
+    _, first, pool = np.unique(
+        np.nan_to_num(key, posinf=1e300), axis=0, return_index=True, return_inverse=True
+    )
+    pool = pool.ravel().astype(np.int64)
+    pools = Pools(
+        by_rate=load.by_rate[:, first],
+        fixed=load.fixed[:, first],
+        other=problem.demand[:, 1:],
+        thread=load.thread[first],
+        may=load.fits[:, first],
+        cpu=problem.free[first, CPU],
+        room=problem.free[first, 1:],
+        most=load.most,
+        apart=problem.apart,
+    )
+    return pools, pool, np.bincount(pool).astype(np.float64)
+
+
+def fluid_bound(load: Load) -> float:
+    """Tuples/s that no counts on these machines exceed; 0 where one task of every component does not fit."""
+    pools, _, machines = pools_of(load)
+    fluid = most_rate(pools, machines)
+    return 0.0 if fluid is None else fluid.bound * load.spout_rate
+
+
+def filled(
+    load: Load,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
+    enough: float = np.inf,
+) -> Filled | None:
+    """Counts and places for the largest factor of the rates; None where no plan was found that has one task of every component."""
+    pools, pool, machines = pools_of(load)
+    fluid = most_rate(pools, machines)
+    if fluid is None:
+        return None
+    return filled_from(load, fluid, pool, seed=seed, steps=steps, deadline=deadline, enough=enough)
+
+
+def filled_from(
+    load: Load,
+    fluid: Fluid,
+    pool: Ints,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
+    enough: float = np.inf,
+) -> Filled | None:
+    """The same from a point of the relaxation."""
+    problem = load.problem
+    instance = replace(classes_of(problem).instance, allowed=load.fits)
+    fixed = problem.cpu_fixed.T
+    costs = Costs(
+        by_rate=np.ascontiguousarray((problem.demand[:, [CPU]] + problem.cpu_rate).T),
+        fixed=np.ascontiguousarray(fixed),
+        thread=np.ascontiguousarray(THREAD - fixed),
+        cpu=problem.free[:, CPU],
+        most=load.most,
+    )
+    found = grown(
+        instance,
+        costs,
+        fluid.handled,
+        pool,
+        seed=seed,
+        steps=steps,
+        deadline=deadline,
+        enough=enough,
+    )
+    return None if found is None else Filled(found[0], found[1], fluid.bound)
+
+
+def connected(
+    problem: Problem,
+    node: Ints,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
+) -> tuple[Classes, Ints]:
+    """The same counts, places chosen anew for what is sent: as fast as bandwidth allows, then with less traffic at that rate."""
+    classes = classes_of(problem)
+    x = classes.counts(node)
+    demand = classes.instance.demand.copy()
+    demand[:, :, CPU] = (
+        0.0  # how full a node may be follows from the rate, which is what is searched
+    )
+    free = replace(classes, instance=replace(classes.instance, demand=demand))
+    if sending_limits(problem):
+        x = fast_counts(problem, free, x, "rate", seed=seed, steps=steps, deadline=deadline)
+    rate = sustained(problem, free, x)
+    if not 0 < rate < np.inf:
+        return classes, x
+    costs = costs_of(problem, classes)
+    full = demand.copy()
+    full[:, :, CPU] = rate * (1 - 1e-9) * costs.grows + costs.fixed
+    crowded = replace(classes.instance, demand=full)
+    found = polish(crowded, x, steps=POLISH_STEPS if steps is None else steps, seed=seed)
+    if found is not None and sustained(problem, free, found.x) >= rate * (1 - 1e-9):
+        x = found.x
+    return classes, x
+
+
+def sending_limits(problem: Problem) -> bool:
+    """Whether what is sent can limit the rate: by bandwidth, or by the CPU it costs."""
+    price = problem.options.get("judge", {}).get("send_node_cpu_ms", 0)
+    sized = any(s.bytes > 0 for s in problem.streams) or bool((problem.pairs.bytes_per_s > 0).any())
+    return bool(float(str(price)) > 0 or (sized and np.isfinite(problem.bandwidth_mbps).any()))

@@ -1,0 +1,1 @@
+"""A weighted graph split into parts of hard capacity with little weight between them."""

@@ -1,0 +1,1 @@
+"""Little traffic between nodes, on counts of tasks per class and node."""

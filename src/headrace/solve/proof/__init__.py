@@ -1,0 +1,1 @@
+"""The least traffic between nodes, proven, and bounds on it."""

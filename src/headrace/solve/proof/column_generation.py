@@ -1,0 +1,348 @@
+"""Exact for unsymmetric instances: patterns are generated where they pay, then all that could matter are enumerated.
+
+The master program chooses how many nodes of each class get which pattern so that every task is
+placed and most traffic is kept. Its linear relaxation is solved by column generation, with prices
+smoothed towards the best known (Wentges 1997). At any prices
+
+    prices @ count + sum over node classes of nodes * (most that a pattern is worth at these prices)
+
+is an upper bound on the traffic kept. A plan falls short of it by what its patterns fall short of
+the best, so patterns that alone fall short by more than the gap to a known plan need not be looked
+at: the others are enumerated, and an integer program over them decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, hstack, vstack
+
+from headrace.model.arrays import Floats, Ints
+from headrace.solve.proof.integer_program import Budget, IntegerProgram, maximise
+from headrace.solve.proof.knapsack import Node, Search, advance, grow, node_of, open_search
+from headrace.solve.proof.patterns import kept_by
+from headrace.solve.symmetry import Quotient
+
+_linprog = cast(Callable[..., Any], linprog)  # the stub knows no sparse matrices
+
+Placed = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds something
+
+SMOOTHING = 0.4  # weight of the best prices known against those of the last master program
+CONVERGED = 2e-4  # of all traffic: the first slack is far more
+STEP_WORK = (
+    150_000_000  # class and neighbour visits of a knapsack search per step, about half a second
+)
+QUICK_PART = 15  # of a step, for a search that only looks whether some pattern pays
+BEST_FOUND = 32  # patterns that a search for the best hands over
+COLUMNS_KEPT = 3_000  # in the master program; beyond, the worst leave
+COLUMN_LIMIT = 200_000  # of an enumeration: an integer program over more is hopeless
+FIRST_SLACK = 0.002  # of the traffic kept: how far below the bound to look for the optimum at first
+MORE_SLACK = 3.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """The most traffic that could be kept: patterns of the best plan found, and what no plan exceeds."""
+
+    placed: Placed | None
+    upper: float
+    done: bool  # the plan is the best there is, or there is none
+
+
+@dataclass(slots=True, eq=False)
+class _Master:
+    """The patterns known so far, each once."""
+
+    q: Quotient
+    nodes: list[Node]
+    pattern: list[Ints] = field(default_factory=list[Ints])
+    of_class: list[int] = field(default_factory=list[int])
+    kept: list[float] = field(default_factory=list[float])
+    known: set[tuple[int, bytes]] = field(default_factory=set[tuple[int, bytes]])
+
+    def add(self, j: int, patterns: Ints) -> int:
+        """Take in the patterns [P, C] for node class j; how many were new."""
+        new = 0
+        for pattern, kept in zip(patterns, kept_by(self.q, patterns), strict=True):
+            key = (j, pattern.tobytes())
+            if key not in self.known:
+                self.known.add(key)
+                self.pattern.append(pattern.copy())
+                self.of_class.append(j)
+                self.kept.append(float(kept))
+                new += 1
+        return new
+
+    def keep(self, chosen: Ints) -> None:
+        """Forget all patterns but the chosen."""
+        self.pattern = [self.pattern[p] for p in chosen]
+        self.of_class = [self.of_class[p] for p in chosen]
+        self.kept = [self.kept[p] for p in chosen]
+        self.known = {
+            (j, pattern.tobytes()) for j, pattern in zip(self.of_class, self.pattern, strict=True)
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prices:
+    """Prices of the tasks, and the bound that they give."""
+
+    task: Floats  # [C]
+    node: Floats  # [J]  the most that a pattern of the class is worth at these prices, at least 0
+    upper: float
+
+
+def most_kept(q: Quotient, start: Placed | None, budget: Budget, *, unit: float | None) -> Kept:
+    """The plan that keeps most traffic inside nodes, as far as the budget goes. All gains are multiples of `unit`, if given."""
+    weight = q.weights()
+    master = _Master(q, [node_of(q, weight, j) for j in range(len(q.nodes))])
+    for j, pattern in start or []:
+        master.add(j, pattern[None])
+    for j in range(len(q.nodes)):
+        master.add(j, np.diag(np.minimum(q.most[j], 1))[q.most[j] > 0])
+    value = _value(q, start)
+    prices = _relax(master, value, budget)
+    if prices is None:
+        return Kept(start, _everything(q), False)
+    if prices.upper < -_tolerance(q):
+        return Kept(None, -np.inf, True)
+    return _close(master, start, prices, budget, unit)
+
+
+def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | None:
+    """Prices at, or if the budget ends near, the optimum of the linear relaxation; None if it ends before there are any."""
+    q = master.q
+    everything, tolerance = _everything(q), 1e-2 * _tolerance(q)
+    penalty = (
+        2.0 * everything + 1.0
+    )  # for leaving a task out; what is enough shows when the relaxation leaves none out
+    best: _Prices | None = None
+    smoothing = SMOOTHING
+    while not budget.spent():
+        budget.spend()
+        value, task, node, left_out = _linear(master, penalty)
+        if best is not None:
+            near = CONVERGED * max(everything, abs(value))
+            if np.isfinite(value_known):  # a bound much closer than the known plan is of no use
+                near = max(near, 0.05 * (best.upper - value_known))
+            if best.upper < -_tolerance(q) or best.upper - value <= near:
+                if left_out <= 1e-7 or best.upper < -_tolerance(q) or penalty > 1e12 * everything:
+                    break
+                penalty *= 10.0
+                continue
+        trial = task if best is None else smoothing * best.task + (1 - smoothing) * task
+        added, floor = _grow(master, trial, task, node, tolerance)
+        if added:
+            continue
+        searches = [
+            open_search(holder, -trial, float(floor[j])) for j, holder in enumerate(master.nodes)
+        ]
+        for j, holder in enumerate(master.nodes):
+            found = _look(holder, searches[j], _step_nodes(holder) // QUICK_PART)
+            added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
+        if added:
+            continue
+        worth = np.zeros(len(q.nodes))
+        for j, holder in enumerate(master.nodes):
+            worth[j], found = _best(holder, searches[j], budget)
+            added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
+        upper = float(trial @ q.count + worth @ q.nodes) + tolerance
+        if best is None or upper < best.upper:
+            best = _Prices(trial, worth, upper)
+            smoothing = SMOOTHING
+        elif not added:
+            if smoothing == 0.0:
+                break
+            smoothing = max(0.0, smoothing - 0.4)
+    return best
+
+
+def _grow(
+    master: _Master, trial: Floats, task: Floats, node: Floats, tolerance: float
+) -> tuple[int, Floats]:
+    """Add patterns found by greed that pay in the master program; how many, and the worth of the best of each node class."""
+    classes = len(trial)
+    added = 0
+    floor = np.zeros(len(master.nodes))
+    for j, holder in enumerate(master.nodes):
+        found, worth = np.zeros((classes, classes), dtype=np.int64), np.zeros(classes)
+        grow(holder, -trial, found, worth)
+        floor[j] = max(float(worth.max(initial=0.0)), 0.0)
+        found = found[np.isfinite(worth)]
+        added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
+    return added, floor
+
+
+def _paying(
+    master: _Master, j: int, patterns: Ints, task: Floats, node: Floats, tolerance: float
+) -> Ints:
+    return np.flatnonzero(kept_by(master.q, patterns) - patterns @ task - node[j] > tolerance)
+
+
+def _step_nodes(node: Node) -> int:
+    """Search nodes in a step."""
+    return STEP_WORK // (4 * len(node.most) + int(np.count_nonzero(node.weight)))
+
+
+def _look(node: Node, search: Search, nodes: int) -> Ints:
+    """Ever better patterns that so many more nodes of the search find."""
+    found, worth = np.zeros((BEST_FOUND, len(node.most)), dtype=np.int64), np.zeros(BEST_FOUND)
+    hits = advance(node, search, False, found, worth, nodes)
+    return found[: min(hits, BEST_FOUND)]
+
+
+def _best(node: Node, search: Search, budget: Budget) -> tuple[float, Ints]:
+    """The most that a pattern is worth (at least 0), or an upper bound if the budget ends, and good patterns on the way."""
+    found = [np.zeros((0, len(node.most)), dtype=np.int64)]
+    while search.depth[0] >= 0:
+        found.append(_look(node, search, _step_nodes(node)))
+        if search.depth[0] >= 0:
+            budget.spend()
+            if budget.spent():
+                return max(float(search.upper[0]), 0.0), np.concatenate(found)
+    return max(float(search.floor[0]), 0.0), np.concatenate(found)
+
+
+def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, float]:
+    """Value, task prices, node prices and tasks left out of the relaxed master program."""
+    q = master.q
+    patterns = len(master.pattern)
+    classes, node_classes = len(q.count), len(q.nodes)
+    shape = csr_array(np.array(master.pattern, dtype=np.float64).reshape(patterns, classes).T)
+    left_out = csr_array((np.ones(classes), (np.arange(classes), np.arange(classes))))
+    on_node = csr_array(
+        (np.ones(patterns), (master.of_class, np.arange(patterns))),
+        shape=(node_classes, patterns + classes),
+    )
+    result = _linprog(
+        np.concatenate([-np.array(master.kept), np.full(classes, penalty)]),
+        A_ub=on_node,
+        b_ub=q.nodes,
+        A_eq=hstack([shape, left_out], format="csr"),
+        b_eq=q.count,
+        method="highs-ds",
+    )
+    task, node = -result.eqlin.marginals, -result.ineqlin.marginals
+    if patterns > COLUMNS_KEPT:
+        shortfall = node[master.of_class] + np.array(master.pattern) @ task - np.array(master.kept)
+        master.keep(np.sort(np.argsort(shortfall, kind="stable")[: COLUMNS_KEPT // 2]))
+    return -float(result.fun), task, node, float(result.x[patterns:].sum())
+
+
+def _close(
+    master: _Master, plan: Placed | None, prices: _Prices, budget: Budget, unit: float | None
+) -> Kept:
+    """Look ever further below the bound, until a plan is found there or nothing is left to look at."""
+    q = master.q
+    tolerance = _tolerance(q)
+    upper = prices.upper
+    if not budget.spent():
+        budget.spend()
+        outcome = maximise(
+            _program(q, master.of_class, master.pattern), Budget(steps=1), unit=unit or _scale(q)
+        )
+        plan = _better(q, plan, _placed(master.of_class, master.pattern, outcome.solution))
+    slack = FIRST_SLACK * prices.upper
+    while True:
+        value = _value(q, plan)
+        if value >= _rounded(upper, unit, tolerance) - tolerance:
+            return Kept(plan, value, True)
+        if budget.spent():
+            return Kept(plan, upper, False)
+        all_of_it = prices.upper - max(value, 0.0) + 2 * tolerance
+        slack = min(max(slack, tolerance), all_of_it)
+        of_class, patterns, complete = _enumerate(master.nodes, prices, slack, budget)
+        if not complete:
+            return Kept(plan, upper, False)
+        outcome = maximise(_program(q, of_class, patterns), budget, unit=unit or _scale(q))
+        plan = _better(q, plan, _placed(of_class, patterns, outcome.solution))
+        # Whoever keeps more than prices.upper - slack uses enumerated patterns alone.
+        upper = min(upper, max(prices.upper - slack, outcome.bound))
+        if not outcome.done:
+            return Kept(plan, upper, False)
+        if slack == all_of_it or _value(q, plan) >= prices.upper - slack:
+            return Kept(plan, _value(q, plan), True)
+        slack *= MORE_SLACK
+
+
+def _enumerate(
+    nodes: list[Node], prices: _Prices, slack: float, budget: Budget
+) -> tuple[list[int], list[Ints], bool]:
+    """All patterns worth no less than the best of their node class minus the slack, and whether they are all."""
+    of_class: list[int] = []
+    patterns: list[Ints] = []
+    for j, node in enumerate(nodes):
+        found, worth = np.zeros((20_000, len(prices.task)), dtype=np.int64), np.zeros(20_000)
+        search = open_search(node, -prices.task, float(prices.node[j]) - slack)
+        while search.depth[0] >= 0:
+            hits = advance(node, search, True, found, worth, _step_nodes(node))
+            patterns += list(found[:hits].copy())
+            of_class += [j] * hits
+            if search.depth[0] >= 0:
+                budget.spend()
+                if len(patterns) > COLUMN_LIMIT or budget.spent():
+                    return of_class, patterns, False
+    return of_class, patterns, True
+
+
+def _program(q: Quotient, of_class: list[int], patterns: list[Ints]) -> IntegerProgram:
+    counts = np.array(patterns, dtype=np.int64).reshape(len(patterns), len(q.count))
+    on_node = csr_array(
+        (np.ones(len(patterns)), (of_class, np.arange(len(patterns)))),
+        shape=(len(q.nodes), len(patterns)),
+    )
+    return IntegerProgram(
+        gain=kept_by(q, counts),
+        matrix=csr_array(vstack([csr_array(counts.T.astype(np.float64)), on_node])),
+        low=np.concatenate([q.count, np.full(len(q.nodes), -np.inf)]),
+        high=np.concatenate([q.count, q.nodes]).astype(np.float64),
+    )
+
+
+def _placed(of_class: list[int], patterns: list[Ints], solution: Ints | None) -> Placed | None:
+    if solution is None:
+        return None
+    return [
+        (of_class[p], patterns[p])
+        for p in np.flatnonzero(solution)
+        for _ in range(int(solution[p]))
+    ]
+
+
+def _better(q: Quotient, plan: Placed | None, other: Placed | None) -> Placed | None:
+    return other if other is not None and _value(q, other) > _value(q, plan) else plan
+
+
+def _value(q: Quotient, plan: Placed | None) -> float:
+    if plan is None:
+        return -np.inf
+    return float(
+        kept_by(
+            q,
+            np.array([pattern for _, pattern in plan], dtype=np.int64).reshape(
+                len(plan), len(q.count)
+            ),
+        ).sum()
+    )
+
+
+def _everything(q: Quotient) -> float:
+    """All traffic."""
+    return float(kept_by(q, q.count[None])[0])
+
+
+def _tolerance(q: Quotient) -> float:
+    """Differences in traffic that HiGHS may overlook."""
+    return 1e-7 * max(_everything(q), 1e-30)
+
+
+def _scale(q: Quotient) -> float:
+    return max(float(q.edge_weight.max(initial=0.0)), 1e-30)
+
+
+def _rounded(upper: float, unit: float | None, tolerance: float) -> float:
+    return upper if unit is None else float(np.floor((upper + tolerance) / unit + 1e-6)) * unit

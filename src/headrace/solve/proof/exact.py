@@ -1,0 +1,108 @@
+"""Least traffic between nodes, proven: which counts of tasks on which nodes no plan can beat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.model.arrays import Ints
+from headrace.solve.instance import Instance
+from headrace.solve.proof.bound import most_kept_at_all
+from headrace.solve.proof.column_generation import Kept, Placed, most_kept
+from headrace.solve.proof.integer_program import Budget, common_unit, maximise
+from headrace.solve.proof.patterns import node_patterns, piece_model
+from headrace.solve.symmetry import Quotient, counts_of, patterns_of, quotient
+
+PIECE_ATTEMPTS = (
+    3  # at the program over pieces, each with more nodes, before column generation has its turn
+)
+MOST_CLASSES = 400  # above, no proof is in reach, and the bound for large instances is all there is
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proof:
+    """What is known about the least crossing traffic of an instance."""
+
+    x: Ints | None  # [C, N]  best counts found
+    bound: float  # no plan has less crossing traffic; inf if there is no plan at all
+    proven: bool  # x is optimal
+    kind: str  # exact | column-generation | pieces | lagrangian | trivial
+    stopped: str  # done | steps | seconds
+    infeasible: bool  # proven that no x fits
+
+
+def least_crossing(
+    instance: Instance,
+    *,
+    start: Ints | None = None,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
+) -> Proof:
+    """The counts x[C, N] with least crossing traffic, or the best that the budget allows with an honest bound.
+
+    `start` is a plan that fits. A step is one round of column generation, a stretch of a knapsack
+    search as long as such a round, or one attempt at an integer program.
+    """
+    if start is not None and instance.crossing(start) <= 1e-12 * max(instance.total_weight, 1.0):
+        return Proof(
+            start.copy(), 0.0, True, "exact", "done", False
+        )  # nothing crosses: nothing to prove
+    q = quotient(instance)
+    if not q.most.any(axis=0).all():
+        return Proof(
+            None, np.inf, False, "exact", "done", True
+        )  # some task fits on no node, not even alone
+    if not len(q.count):
+        return Proof(
+            np.zeros(instance.allowed.shape, dtype=np.int64), 0.0, True, "exact", "done", False
+        )
+    budget = Budget(steps, deadline)
+    kept, kind = _most_kept(q, None if start is None else patterns_of(q, start), budget)
+    if kept.done and kept.placed is None and start is None:
+        return Proof(None, np.inf, False, "exact", "done", True)
+    x = None if kept.placed is None else counts_of(instance, q, kept.placed)
+    if start is not None and (x is None or instance.crossing(start) <= instance.crossing(x)):
+        x = start.copy()
+    if kept.done and x is not None:
+        return Proof(x, instance.crossing(x), True, "exact", "done", False)
+    bound = instance.total_weight - kept.upper
+    stopped = "steps" if budget.stopped == "done" else budget.stopped
+    return Proof(x, max(bound, 0.0), False, kind if bound > 0.0 else "trivial", stopped, False)
+
+
+def _most_kept(q: Quotient, known: Placed | None, budget: Budget) -> tuple[Kept, str]:
+    """The pieces decide where they are few; column generation where they are many or cannot decide. With the kind of the bound."""
+    unit = common_unit(q.edge_weight)
+    small = len(q.count) <= MOST_CLASSES
+    by_pieces = _by_pieces(q, known, budget, unit) if small else None
+    if by_pieces is not None:
+        if by_pieces.done:
+            return by_pieces, "exact"
+        known = by_pieces.placed
+    # Cheap, and better than what column generation has when it is stopped early.
+    upper, kind = most_kept_at_all(q, deadline=budget.deadline), "lagrangian"
+    if by_pieces is not None and by_pieces.upper < upper:
+        upper, kind = by_pieces.upper, "pieces"
+    further = most_kept(q, known, budget, unit=unit) if small else Kept(known, np.inf, False)
+    if further.done:
+        return further, "exact"
+    if further.upper < upper:
+        upper, kind = further.upper, "column-generation"
+    return Kept(further.placed, upper, False), kind
+
+
+def _by_pieces(
+    q: Quotient, known: Placed | None, budget: Budget, unit: float | None
+) -> Kept | None:
+    """The answer of the program over connected pieces; None where there are too many pieces."""
+    model = piece_model(q)
+    if model is None:
+        return None
+    part = budget.part(PIECE_ATTEMPTS)
+    outcome = maximise(
+        model.program, part, unit=unit or max(float(q.edge_weight.max(initial=0.0)), 1e-30)
+    )
+    placed = known if outcome.solution is None else node_patterns(model, outcome.solution)
+    return Kept(placed, outcome.bound, outcome.done)

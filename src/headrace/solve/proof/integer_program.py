@@ -1,0 +1,133 @@
+"""Integer programs for HiGHS, solved within a budget and with a bound that holds whenever it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
+
+from headrace.model.arrays import Floats, Ints
+
+# What is known of their types is too narrow: no arrays of limits, no options built step by step.
+_milp = cast(Callable[..., Any], milp)
+_constraint = cast(Callable[..., Any], LinearConstraint)
+
+# An attempt that cannot end by itself starts afresh with more. Only one that is done counts, so
+# answers do not vary with the clock.
+FIRST_NODES, MORE_NODES = 100, 8  # of branch and bound, where steps are limited
+FIRST_SECONDS, MORE_SECONDS = 4.0, 3.0  # where there is a deadline
+
+
+@dataclass(slots=True)
+class Budget:
+    """What a search may still spend. A step is a round of column generation or one attempt at an integer program."""
+
+    steps: int | None = None
+    deadline: Callable[[], bool] | None = None
+    stopped: str = "done"
+
+    def spent(self) -> bool:
+        """Whether to stop now; remembers why."""
+        if self.stopped == "done":
+            if self.steps is not None and self.steps <= 0:
+                self.stopped = "steps"
+            elif self.deadline is not None and self.deadline():
+                self.stopped = "seconds"
+        return self.stopped != "done"
+
+    def spend(self) -> None:
+        if self.steps is not None:
+            self.steps -= 1
+
+    def part(self, steps: int) -> Budget:
+        """A budget of at most so many steps, taken from this one."""
+        if self.steps is not None:
+            steps = min(steps, self.steps)
+            self.steps -= steps
+        return Budget(steps, self.deadline)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntegerProgram:
+    """Maximise gain @ z over whole z >= 0 with low <= matrix @ z <= high."""
+
+    gain: Floats  # [V]
+    matrix: csr_array  # [R, V]
+    low: Floats  # [R]
+    high: Floats  # [R]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    solution: Ints | None  # [V] the best found
+    bound: float  # no solution gains more; -inf if there is none at all
+    done: bool  # the solution is optimal, or it is proven that none exists
+
+
+def maximise(program: IntegerProgram, budget: Budget, *, unit: float) -> Outcome:
+    """The best solution that the budget allows. `unit` divides every gain where there is such a number, else gives their scale."""
+    nodes, seconds = FIRST_NODES, FIRST_SECONDS
+    outcome = Outcome(None, float(np.inf), False)
+    while not outcome.done and not budget.spent():
+        budget.spend()
+        outcome = _attempt(
+            program,
+            None if budget.steps is None else nodes,
+            None if budget.deadline is None else seconds,
+            unit,
+        )
+        nodes, seconds = nodes * MORE_NODES, seconds * MORE_SECONDS
+    return outcome
+
+
+def _attempt(
+    program: IntegerProgram, nodes: int | None, seconds: float | None, unit: float
+) -> Outcome:
+    options: dict[str, Any] = {"mip_rel_gap": 0.0}
+    if nodes is not None:
+        options["node_limit"] = nodes
+    if seconds is not None:
+        options["time_limit"] = seconds
+    constraints = _constraint(program.matrix, program.low, program.high)
+    integrality = np.ones(len(program.gain))
+    cost = -program.gain / unit
+    result = _milp(
+        cost,
+        integrality=integrality,
+        bounds=Bounds(0, np.inf),
+        constraints=constraints,
+        options=options,
+    )
+    if result.status == 4:  # presolve may be unable to tell infeasible from unbounded
+        options["presolve"] = False
+        result = _milp(
+            cost,
+            integrality=integrality,
+            bounds=Bounds(0, np.inf),
+            constraints=constraints,
+            options=options,
+        )
+    if result.status == 2:
+        return Outcome(None, -np.inf, True)
+    solution = None if result.x is None else np.rint(result.x).astype(np.int64)
+    bound = np.inf if result.mip_dual_bound is None else -float(result.mip_dual_bound) * unit
+    return Outcome(solution, bound, result.status == 0)
+
+
+def common_unit(weights: Floats) -> float | None:
+    """A number of which all weights are whole multiples, if there is one that is not tiny: then so is every sum of them."""
+    positive = weights[weights > 0]
+    if not len(positive):
+        return None
+    for parts in (1, 2, 3, 4, 5, 6, 8, 10, 12):
+        unit = float(positive.min()) / parts
+        multiples = positive / unit
+        if multiples.max() > 1e6:
+            return None
+        if np.allclose(multiples, np.rint(multiples), rtol=1e-12, atol=1e-9):
+            return unit
+    return None

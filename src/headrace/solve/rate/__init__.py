@@ -1,0 +1,1 @@
+"""High rates and short batches, on counts of tasks per class and node."""
