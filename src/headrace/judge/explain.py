@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import InvalidInput
-from headrace.judge.feasible import TOLERANCE
 from headrace.judge.traffic import Workers, stream_crossing, traffic
 from headrace.judge.use import use
-from headrace.model.arrays import Floats, totals
+from headrace.model.arrays import TOLERANCE, Floats, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 

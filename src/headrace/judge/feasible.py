@@ -9,10 +9,8 @@ import numpy as np
 
 from headrace.judge.traffic import Traffic, Workers
 from headrace.judge.use import Use
-from headrace.model.arrays import totals
+from headrace.model.arrays import TOLERANCE, totals
 from headrace.model.problem import MEMORY, UNPLACED, Assignment, Problem
-
-TOLERANCE = 1e-9  # relative
 
 
 @dataclass(frozen=True, slots=True)

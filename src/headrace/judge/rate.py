@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.judge.feasible import TOLERANCE
 from headrace.judge.traffic import Traffic, Workers, stream_crossing
 from headrace.judge.use import Use
-from headrace.model.arrays import Floats, totals
+from headrace.model.arrays import TOLERANCE, Floats, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 

@@ -9,6 +9,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+TOLERANCE = 1e-9  # relative: by how much a sum may miss a limit through rounding
+
 
 def totals(index: Ints, amount: Floats, size: int) -> Floats:
     """The amounts added up by index, [size]; zeros where an index does not occur, also when there is nothing to add."""

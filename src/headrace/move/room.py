@@ -9,10 +9,10 @@ import numpy as np
 from headrace.errors import Infeasible
 from headrace.judge.traffic import Workers, traffic
 from headrace.judge.use import SendPrice, use
-from headrace.model.arrays import Bools, Floats, Ints
+from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints
 from headrace.model.problem import CPU, MEMORY, UNPLACED, Assignment, Problem
 
-TOLERANCE = 5e-10  # half the judge's: what fits here fits there, whatever the rounding
+SLACK = TOLERANCE / 2  # what fits here fits for the judge, whatever the rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Room:
         self.of_component = np.zeros((len(problem.tasks), len(problem.nodes)), dtype=np.int64)
         for t in np.flatnonzero(plan.node != UNPLACED).tolist():
             self._add(t, Place(int(plan.node[t]), int(plan.worker[t])), 1)
-        self.slack = TOLERANCE * np.maximum(
+        self.slack = SLACK * np.maximum(
             1.0, np.where(np.isfinite(self.limit), np.abs(self.limit), 1.0)
         )
 
@@ -120,7 +120,7 @@ class Room:
         others = self.in_slot[node, slot].sum(axis=-1) - self.in_slot[node, slot, g]
         heap = self.problem.worker_heap_mb[g]
         full = np.isfinite(heap) & (
-            self.slot_memory[node, slot] + self.memory[tasks] > heap * (1 + TOLERANCE)
+            self.slot_memory[node, slot] + self.memory[tasks] > heap * (1 + SLACK)
         )
         return self.usable[node, slot] & (others == 0) & ~full
 
@@ -209,13 +209,13 @@ class Network:
                 problem.bandwidth_mbps,
             ]
         )
-        return np.maximum(0.0, load - limit * (1 + np.sign(limit) * TOLERANCE))
+        return np.maximum(0.0, load - limit * (1 + np.sign(limit) * SLACK))
 
     def allows(self, before: Assignment, after: Assignment) -> bool:
         """Whether a change leaves no node more over its limits than it was."""
         if not self.limits or (after.node == UNPLACED).any() or (before.node == UNPLACED).any():
             return True
-        return bool((self.excess(after) <= self.excess(before) * (1 + TOLERANCE) + TOLERANCE).all())
+        return bool((self.excess(after) <= self.excess(before) * (1 + SLACK) + SLACK).all())
 
 
 def refuse_full(problem: Problem, old: Assignment, new: Assignment) -> None:

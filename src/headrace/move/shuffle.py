@@ -14,7 +14,7 @@ import numpy as np
 
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.problem import UNPLACED, Assignment
-from headrace.move.room import TOLERANCE, Room
+from headrace.move.room import SLACK, Room
 from headrace.solve.compiled import compiled
 
 LONGEST = 3_000  # hops up to which a walk is shortened: that takes their square
@@ -66,7 +66,7 @@ def walk_home(room: Room, home: Assignment, *, steps: int, heat: float, seed: in
     allowed = everywhere if problem.allowed is None else problem.allowed.copy()
     terms = Terms(
         room.need, problem.node_type.copy(), room.slack, allowed, problem.apart.copy(), room.component.copy(), room.topology.copy(), room.memory,
-        problem.worker_heap_mb * (1 + TOLERANCE), room.usable,
+        problem.worker_heap_mb * (1 + SLACK), room.usable,
     )  # fmt: skip
     state = State(
         room.node, room.slot, room.free, room.of_component, room.in_slot, room.slot_memory

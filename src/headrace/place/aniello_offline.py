@@ -18,9 +18,8 @@ import math
 import numpy as np
 
 from headrace.errors import InvalidInput
-from headrace.model.arrays import Ints
+from headrace.model.arrays import TOLERANCE, Ints
 from headrace.model.problem import Assignment, Problem
-from headrace.place.building_blocks.greedy import TOLERANCE
 from headrace.place.building_blocks.operators import Operator, operators
 from headrace.place.building_blocks.slots import free_slots, refuse_without_slots
 from headrace.place.building_blocks.topologies import each_topology

@@ -23,17 +23,10 @@ import numpy as np
 
 from headrace.errors import HeadraceError, Infeasible, InvalidInput, Unsupported
 from headrace.judge.traffic import traffic
-from headrace.model.arrays import Floats, Ints, totals
+from headrace.model.arrays import TOLERANCE, Floats, Ints, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Pairs, Problem
 from headrace.place.aniello_offline import most_in_one, nodes_to_use, refuse_outside_unit
-from headrace.place.building_blocks.greedy import (
-    TOLERANCE,
-    Links,
-    descending,
-    first_best,
-    limits,
-    links_of,
-)
+from headrace.place.building_blocks.greedy import Links, descending, first_best, limits, links_of
 from headrace.place.building_blocks.pair_packing import (
     Bins,
     new_bins,

@@ -17,15 +17,9 @@ import numpy as np
 
 from headrace.errors import InvalidInput
 from headrace.judge.shortage import shortage
-from headrace.model.arrays import Floats, Ints
+from headrace.model.arrays import TOLERANCE, Floats, Ints
 from headrace.model.problem import CPU, MEMORY, UNPLACED, Assignment, Problem
-from headrace.place.building_blocks.greedy import (
-    TOLERANCE,
-    first_best,
-    limits,
-    links_of,
-    one_worker_per_node,
-)
+from headrace.place.building_blocks.greedy import first_best, limits, links_of, one_worker_per_node
 from headrace.place.building_blocks.no_room import no_room
 from headrace.place.building_blocks.slots import refuse_without_slots
 from headrace.place.building_blocks.topologies import each_topology

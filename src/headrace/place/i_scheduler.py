@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.model.arrays import Floats, Ints, totals
+from headrace.model.arrays import TOLERANCE, Floats, Ints, totals
 from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
 from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
@@ -34,7 +34,7 @@ from headrace.place.p_scheduler import (
     no_packing,
     node_capacity,
 )
-from headrace.solve.cut.partition import TOLERANCE, graph_of, partition
+from headrace.solve.cut.partition import graph_of, partition
 from headrace.solve.instance import Instance
 from headrace.solve.proof.exact import least_crossing
 

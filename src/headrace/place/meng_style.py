@@ -19,10 +19,9 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.errors import InvalidInput
-from headrace.model.arrays import Floats, Ints, totals
+from headrace.model.arrays import TOLERANCE, Floats, Ints, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.place.building_blocks.greedy import (
-    TOLERANCE,
     descending,
     first_best,
     links_of,

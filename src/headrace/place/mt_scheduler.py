@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.errors import Unsupported
-from headrace.model.arrays import Bools, Floats, Ints, totals
+from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Pairs, Problem
-from headrace.place.building_blocks.greedy import TOLERANCE, first_best, one_worker_per_node
+from headrace.place.building_blocks.greedy import first_best, one_worker_per_node
 from headrace.place.building_blocks.slots import refuse_without_slots
 from headrace.place.building_blocks.topologies import each_topology
 

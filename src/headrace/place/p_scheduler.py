@@ -21,11 +21,11 @@ import numpy as np
 
 from headrace.errors import Infeasible, InvalidInput
 from headrace.judge.shortage import shortage
-from headrace.model.arrays import Floats, Ints
+from headrace.model.arrays import TOLERANCE, Floats, Ints
 from headrace.model.problem import CPU, Assignment, Problem
 from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
-from headrace.solve.cut.partition import TOLERANCE, partition
+from headrace.solve.cut.partition import partition
 
 
 @each_topology

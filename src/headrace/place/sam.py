@@ -21,10 +21,10 @@ import numpy as np
 
 from headrace.errors import Infeasible, InvalidInput
 from headrace.judge.shortage import shortage
-from headrace.model.arrays import Bools, Floats, Ints
+from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints
 from headrace.model.problem import CPU, MEMORY, Assignment, Problem
 from headrace.place.aniello_offline import upstream_first
-from headrace.place.building_blocks.greedy import TOLERANCE, first_best, limits
+from headrace.place.building_blocks.greedy import first_best, limits
 from headrace.place.building_blocks.operators import operators
 from headrace.place.building_blocks.slots import free_slots, refuse_without_slots
 from headrace.place.building_blocks.topologies import each_topology

@@ -20,8 +20,9 @@ from typing import Literal
 import numpy as np
 
 from headrace.errors import Infeasible, InvalidInput
+from headrace.model.arrays import TOLERANCE
 from headrace.model.problem import CPU, MEMORY, Assignment, Floats, Ints, Problem
-from headrace.place.building_blocks.no_room import TOLERANCE, fits, no_room
+from headrace.place.building_blocks.no_room import fits, no_room
 from headrace.place.building_blocks.operators import one_of_each, operators
 from headrace.place.building_blocks.topologies import each_topology
 

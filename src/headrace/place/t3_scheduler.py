@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headrace.model.arrays import Bools, Floats, Ints, totals
+from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints, totals
 from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
 from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
 from headrace.place.p_scheduler import by_capacity, no_packing, node_capacity
-from headrace.solve.cut.partition import TOLERANCE, Graph, graph_of
+from headrace.solve.cut.partition import Graph, graph_of
 
 
 @each_topology

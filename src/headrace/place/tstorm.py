@@ -23,10 +23,9 @@ import numpy as np
 
 from headrace.errors import InvalidInput
 from headrace.judge.shortage import shortage
-from headrace.model.arrays import totals
+from headrace.model.arrays import TOLERANCE, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.place.building_blocks.greedy import (
-    TOLERANCE,
     descending,
     first_best,
     limits,

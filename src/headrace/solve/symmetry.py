@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.model.arrays import Bools, Floats, Ints
+from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints
 from headrace.solve.instance import Instance
-
-TOLERANCE = 1e-9  # relative, in every comparison of a demand with a capacity
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array
 
-from headrace.model.arrays import Floats, Ints
+from headrace.model.arrays import TOLERANCE, Floats, Ints
 from headrace.model.problem import Assignment, Pairs, Problem
 from headrace.place.building_blocks.slots import free_slots
-
-TOLERANCE = 1e-9  # relative: what differs by less is equal
 
 
 @dataclass(frozen=True, slots=True, eq=False)

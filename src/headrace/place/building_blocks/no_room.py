@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from headrace.errors import Infeasible
+from headrace.model.arrays import TOLERANCE
 from headrace.model.problem import Bools, Floats, Problem
-
-TOLERANCE = 1e-9  # sums of demands may miss a capacity by rounding
 
 
 def fits(need: Floats, free: Floats) -> Bools:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headrace.model.arrays import Floats, Ints
-from headrace.place.building_blocks.greedy import TOLERANCE, Links
+from headrace.model.arrays import TOLERANCE, Floats, Ints
+from headrace.place.building_blocks.greedy import Links
 from headrace.solve.compiled import ZERO, kernel
 
 

@@ -19,11 +19,10 @@ import pymetis
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from headrace.model.arrays import Floats, Ints
+from headrace.model.arrays import TOLERANCE, Floats, Ints
 from headrace.solve.chance import pick, random_share
 from headrace.solve.compiled import kernel
 
-TOLERANCE = 1e-9  # relative, in every comparison of a load with a capacity
 NOBODY = cast(
     "int", np.int64(-1)
 )  # no vertex, no part; numba would compile a version of its own for a bare -1

@@ -12,11 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace.model.arrays import Bools, Floats, Ints
+from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints
 from headrace.solve.compiled import ZERO, kernel
 from headrace.solve.instance import Instance
-
-TOLERANCE = 1e-9
 
 Indices = NDArray[np.int32]  # of nodes and classes: halves four tables of classes x nodes
 

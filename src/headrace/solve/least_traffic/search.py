@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from headrace.model.arrays import TOLERANCE
 from headrace.solve.least_traffic.clusters import NOWHERE, clusters, merged
 from headrace.solve.least_traffic.construct import (
     BY_TRAFFIC,
@@ -26,7 +27,6 @@ from headrace.solve.least_traffic.construct import (
     sizes_descending,
 )
 from headrace.solve.least_traffic.fit import (
-    TOLERANCE,
     State,
     Terms,
     empty_state,
