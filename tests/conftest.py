@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session per run, and generated examples that are the same on every run."""
+"""What all tests share: one Spark session, and generated examples that are always the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random problems for tests: small, the same for the same seed, and between them using every part of the format.
+"""Random problems for tests: small, the same for the same seed, together using the whole format.
 
 `document` draws the sections of a file, `problem_of` builds them through the real loader,
 `assignment` draws a plan.
@@ -32,7 +32,7 @@ def problem_of(content: Content) -> Problem:
 def document(
     random: Random, *, most_tasks: int = 12, most_nodes: int = 5, cycle: bool | None = None
 ) -> Content:
-    """Sections of a random file: one or several topologies, or a bare task graph, on a cluster that may well be too small."""
+    """Sections of a random file: topologies or bare tasks, on a cluster that may be too small."""
     content: Content = {"cluster": _cluster(random, random.randint(1, most_nodes))}
     nodes = content["cluster"]["nodes"]
     if cycle is None and random.random() < 0.2:
@@ -67,12 +67,14 @@ def document(
 def roomy_document(
     random: Random, *, tasks: int = 9, nodes: int = 4, topologies: int = 1
 ) -> Content:
-    """Acyclic topologies on a cluster where any one node could hold everything: no scheduler has a reason to refuse."""
+    """Acyclic topologies where any one node could hold everything: no reason to refuse them."""
     drawn = [_plain_topology(random, f"t{g}", tasks // topologies) for g in range(topologies)]
     machines = {
         f"n{n}": {
-            "type": random.choice(("slow", "fast")), "rack": random.choice(("r1", "r2")), "slots": 4 * topologies, "cpu": 6400,
-            "memory_mb": 65536, "bandwidth_mbps": 10_000, "cores": 64, "ghz": random.choice((2.0, 3.0)), "flops_per_cycle": 4,
+            "type": random.choice(("slow", "fast")), "rack": random.choice(("r1", "r2")),
+            "slots": 4 * topologies, "cpu": 6400,
+            "memory_mb": 65536, "bandwidth_mbps": 10_000, "cores": 64,
+            "ghz": random.choice((2.0, 3.0)), "flops_per_cycle": 4,
         }
         for n in range(1, nodes + 1)
     }  # fmt: skip
@@ -84,7 +86,11 @@ def roomy_document(
 
 
 def assignment(random: Random, problem: Problem, *, sound: bool = False) -> Assignment:
-    """A random plan. A sound one keeps to free slots; of another one, slots may not exist, be taken or be shared by topologies."""
+    """A random plan.
+
+    A sound one keeps to free slots. In another one, slots may not exist, be taken, or be shared by
+    topologies.
+    """
     node, worker = (
         np.empty(problem.task_count, dtype=np.int64),
         np.empty(problem.task_count, dtype=np.int64),
@@ -233,7 +239,7 @@ def _streams(random: Random) -> list[Content]:
 
 
 def _close_loop(random: Random, components: Content, bolts: list[str]) -> None:
-    """Let a bolt feed itself or an earlier one, and thin every bolt's output so that no loop grows without end."""
+    """Let a bolt feed itself or an earlier one, with so little output that no loop grows."""
     for _ in range(random.randint(1, 2)):
         position = random.randrange(len(bolts))
         source, target = bolts[position], bolts[random.randint(0, position)]

@@ -57,7 +57,8 @@ def test_place_prints_the_contracts_object() -> None:
     assert len(content["plan"]["assignment"]) == 28
     assert set(content["plan"]["assignment"]["split.1"]) == {"node", "worker"}
     wanted = {
-        "feasible", "violations", "total_traffic", "inter_node_traffic", "inter_worker_traffic", "nodes_used", "workers_used", "max_rate",
+        "feasible", "violations", "total_traffic", "inter_node_traffic", "inter_worker_traffic",
+        "nodes_used", "workers_used", "max_rate",
         "batch_seconds", "cost", "bottleneck", "bound", "gap", "stopped",
     }  # fmt: skip
     assert wanted <= set(content["report"])
@@ -274,7 +275,10 @@ def test_help_needs_no_heavy_library() -> None:
     import subprocess
     import sys
 
-    code = "import sys, headrace.cli as c; c.main(['--help'], standalone_mode=False); print([m for m in ('numpy', 'scipy', 'yaml', 'pyspark', 'rich') if m in sys.modules])"
+    code = (
+        "import sys, headrace.cli as c; c.main(['--help'], standalone_mode=False); print([m for m "
+        "in ('numpy', 'scipy', 'yaml', 'pyspark', 'rich') if m in sys.modules])"
+    )
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout

@@ -110,7 +110,10 @@ def test_a_question_that_cannot_be_answered_is_refused_before_spark_starts(
     assert said(tmp_path, "--follow")[0] == 2
     assert said(tmp_path) == (
         1,
-        f"headrace: {tmp_path}: is not a telemetry folder; it needs at least one of the folders tasks, edges, nodes\n",
+        (
+            f"headrace: {tmp_path}: is not a telemetry folder; "
+            "it needs at least one of the folders tasks, edges, nodes\n"
+        ),
     )
     assert said("--store", tmp_path / "none")[0] == 1
     assert "percentiles such as `p95`" in said(tmp_path, "--traffic", "max")[1]

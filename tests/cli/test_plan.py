@@ -1,4 +1,4 @@
-"""`headrace plan`: all stages in one command, with a cluster or a catalog, with or without a current plan."""
+"""`headrace plan`: all stages in one command, on a cluster or a catalog, with a plan or none."""
 
 from __future__ import annotations
 
@@ -255,7 +255,8 @@ def test_the_same_seed_gives_the_same_plan(files: list[str]) -> None:
 def test_what_no_thread_can_carry_is_not_promised(tmp_path: Path) -> None:
     file = tmp_path / "one.yaml"
     file.write_text(
-        "format: headrace/1\ntopology: {components: {s: {spout: true, rate: 10}, b: {inputs: {s: shuffle}, max_tasks: 1}}}\n"
+        "format: headrace/1\ntopology: {components: {s: {spout: true, rate: 10}, b: {inputs: {s: "
+        "shuffle}, max_tasks: 1}}}\n"
         'profile: {b: {"*": {cpu_ms: 10}}}\ncluster: {nodes: {n: {cpu: 400}}}\n'
     )
     report = as_json("plan", str(file))["report"]

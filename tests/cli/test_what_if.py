@@ -82,7 +82,8 @@ def test_people_see_the_figures_before_and_after() -> None:
 def test_a_change_may_be_what_makes_a_plan_possible(tmp_path: Path) -> None:
     file = tmp_path / "full.yaml"
     file.write_text(
-        "format: headrace/1\ntopology: {components: {s: {spout: true, cpu: 80}, b: {inputs: {s: shuffle}, cpu: 80}}}\n"
+        "format: headrace/1\ntopology: {components: {s: {spout: true, cpu: 80}, b: {inputs: {s: "
+        "shuffle}, cpu: 80}}}\n"
         "cluster: {nodes: {n1: {type: x, cpu: 100}}}\n"
     )
     tried = as_json("place", str(file), "--add", "x=1")

@@ -1,4 +1,4 @@
-"""The loop in a world of its own: rates double, a key gets hot, a node is lost, and nothing happens for long."""
+"""The loop in a simulated world: rates double, a key gets hot, a node is lost, nothing happens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop's world on Spark: what a run measured becomes a problem, and a better plan is in force for the next batch."""
+"""The loop on Spark: what a run measured becomes a problem, and the next batch a better plan."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_what_was_measured_leads_to_a_better_plan_for_the_next_batch(
         plans.append(done.plan)
         decide(done)
 
-    # Without Spark all tasks run here: they are told to stand on one node.
+    # Without Spark all tasks run here; the settings say that this is one node.
     settings = Settings(
         tmp_path / "run",
         hosts={"large": where_am_i()[0]},

@@ -43,9 +43,8 @@ def test_gain_over_the_horizon_against_stop_and_catch_up() -> None:
         "gain": 4200,
         "cost": 4000,
     }
-    assert (
-        decision.reason
-        == "70 tuples/s saved over 100 s come to 4200 tuples; 10 s stop and 30 s catch-up delay 4000"
+    assert decision.reason == (
+        "70 tuples/s saved over 100 s come to 4200 tuples; 10 s stop and 30 s catch-up delay 4000"
     )
     assert not worth_it(saved_per_s=66, **facts).move
     assert worth_it(saved_per_s=66, delay_price=0.5, **facts).move

@@ -1,4 +1,4 @@
-"""What the judge foretells of a batch, against batches whose every figure is known."""
+"""What the judge predicts of a batch, against batches whose every figure is known."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def problem(rate: float) -> Problem:
 
 
 def batch(number: int, seconds: float = BATCH_S) -> BatchDone:
-    """A batch under APART; every split task takes 0.2 ms for each of its 500 lines, and 50 ms whatever comes."""
+    """A batch under APART; a split task takes 0.2 ms for each of its 500 lines, and 50 ms more."""
     half = LINES // 2
     edges = tuple(("split", n, half, half * BYTES) for n in (0, 1))
     spout = Report("work", "lines", 0, ("a",), 0.0, 0, LINES, cpu_ms=100.0, edges=edges)

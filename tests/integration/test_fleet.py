@@ -64,8 +64,10 @@ def test_every_task_runs_where_the_plan_says_and_nothing_is_lost(tmp_path: Path)
     cluster.write_text(CLUSTER)
     write_plan(plan, {"sentence": 1, "split": 2, "count": 3})
     command = [
-        sys.executable, "-m", "headrace.cli", "run", "word-count", "--fleet", str(cluster), "--plan", str(plan), "--batches", "3", "--json",
-        "--checkpoint", str(tmp_path / "run"), "--telemetry", str(tmp_path / "telemetry"), "--option", f"out={out}", "--option", "sentences=500",
+        sys.executable, "-m", "headrace.cli", "run", "word-count", "--fleet", str(cluster),
+        "--plan", str(plan), "--batches", "3", "--json",
+        "--checkpoint", str(tmp_path / "run"), "--telemetry", str(tmp_path / "telemetry"),
+        "--option", f"out={out}", "--option", "sentences=500",
     ]  # fmt: skip
     driver = subprocess.Popen(
         command,

@@ -1,4 +1,4 @@
-"""headrace observe --follow as a user runs it: files appear while it follows, and Ctrl-C ends it."""
+"""headrace observe --follow as a user runs it: files appear meanwhile, and Ctrl-C ends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A million tasks are a normal size: judging them takes memory for the tasks, not for their pairs."""
+"""A million tasks are a normal size: judging them takes memory for tasks, not for their pairs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_MB = 600
 
 
 def million() -> Problem:
-    """A chain of 40 components with 25,000 tasks each, 25 of them on every node, from a compact plan.
+    """A chain of 40 components of 25,000 tasks, 25 of each on every node, from a compact plan.
 
     Every stream carries 1,000,000 tuples/s; components alternate between two slots of each node,
     two by two.
@@ -76,7 +76,10 @@ def judge_a_million() -> Content:
 
 
 def peak_mb() -> float:
-    """The most memory this process held. Linux carries the parent's peak into rusage, so there the process' own mark is read."""
+    """The most memory this process held.
+
+    Linux carries the parent's peak into rusage; there the process' own mark is read.
+    """
     status = Path("/proc/self/status")
     if status.exists():
         return next(

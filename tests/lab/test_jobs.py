@@ -1,4 +1,4 @@
-"""The lab's jobs: every one gets a row, a failure does not stop the rest, and a run is taken up where it ended."""
+"""The lab's jobs: each gets a row, a failure stops no other, a run goes on where it ended."""
 
 from __future__ import annotations
 

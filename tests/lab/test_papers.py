@@ -1,4 +1,7 @@
-"""The papers: every claim well formed, and those marked quick measured again. A claim called reproduced that no longer is fails here."""
+"""The papers: claims are well formed, and the quick ones are measured again.
+
+A claim called reproduced that no longer is fails here.
+"""
 
 from __future__ import annotations
 

@@ -19,15 +19,23 @@ def row(
 ) -> Row:
     empty: Row = dict.fromkeys(RESULTS.names)
     return empty | {
-        "family": "f", "problem": problem, "scheduler": scheduler, "seed": 0, "objective": "traffic" if rate is None else "rate",
-        "status": status, "inter_node_traffic": traffic, "max_rate": rate, "nodes_used": 2, "seconds": 0.1,
+        "family": "f", "problem": problem, "scheduler": scheduler, "seed": 0,
+        "objective": "traffic" if rate is None else "rate",
+        "status": status, "inter_node_traffic": traffic, "max_rate": rate, "nodes_used": 2,
+        "seconds": 0.1,
     }  # fmt: skip
 
 
 ROWS = [
-    row("p", "headrace", 10.0), row("p", "optimal", 8.0), row("p", "storm-even", 40.0), row("p", "rstorm", 5.0, "infeasible"),
-    row("q", "headrace", 0.0), row("q", "optimal", 0.0), row("q", "storm-even", 3.0), row("q", "rstorm", None, "refused"),
-]  # fmt: skip
+    row("p", "headrace", 10.0),
+    row("p", "optimal", 8.0),
+    row("p", "storm-even", 40.0),
+    row("p", "rstorm", 5.0, "infeasible"),
+    row("q", "headrace", 0.0),
+    row("q", "optimal", 0.0),
+    row("q", "storm-even", 3.0),
+    row("q", "rstorm", None, "refused"),
+]
 
 
 def test_infeasible_plans_do_not_count_and_optimal_is_no_rival() -> None:

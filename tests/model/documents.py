@@ -46,7 +46,7 @@ def topologies(draw: st.DrawFn, name: str) -> dict[str, Any]:
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Up to three topologies on a few nodes, some streams with measured shares, some pairs measured."""
+    """Up to three topologies on a few nodes, with some shares and some task pairs measured."""
     apps = [draw(topologies(f"t{i}")) for i in range(draw(st.integers(1, 3)))]
     streams: list[dict[str, Any]] = []
     traffic: list[list[Any]] = []

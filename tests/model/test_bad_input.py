@@ -1,4 +1,4 @@
-"""Every wrong file is refused with its name, the line, the key and, where one is near, the key that was meant."""
+"""Every wrong file is refused with its name, line and key, and the key that was likely meant."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ cluster:
         ),
         (
             "format: headrace/1\na: \x07",
-            "app.yaml: is not YAML: unacceptable character #x0007: control characters are not allowed",
+            (
+                "app.yaml: is not YAML: unacceptable character #x0007: control characters are not "
+                "allowed"
+            ),
         ),
         (
             "format: headrace/1\na: !!python/name:os.system",
@@ -50,7 +53,10 @@ cluster:
         ("format: headrace/1\na: 2001-99-99", "app.yaml: is not YAML: month must be in 1..12"),
         (
             "- format",
-            "app.yaml: holds a list; a headrace/1 file is a mapping that starts with `format: headrace/1`",
+            (
+                "app.yaml: holds a list; a headrace/1 file is a mapping that starts with `format: "
+                "headrace/1`"
+            ),
         ),
         ("format", "app.yaml: holds text; a headrace/1 file"),
         ("# format", "app.yaml: holds nothing; a headrace/1 file"),
@@ -86,65 +92,105 @@ def test_a_key_that_stands_twice_is_refused(refusal: Refusal):
     ("old", "new", "message"),
     [
         # unknown keys
-        ("topology:", "topolgy:", "app.yaml:2: topolgy: unknown key `topolgy` (did you mean `topology`?)"),
-        ("rate: 20", "raet: 20", "app.yaml:4: topology.components.say.raet: unknown key `raet` (did you mean `rate`?)"),
-        ("type: big", "typ: big", "app.yaml:8: cluster.nodes.node1.typ: unknown key `typ` (did you mean `type`?)"),
+        ("topology:", "topolgy:",
+         "app.yaml:2: topolgy: unknown key `topolgy` (did you mean `topology`?)"),
+        ("rate: 20", "raet: 20",
+         "app.yaml:4: topology.components.say.raet: unknown key `raet` (did you mean `rate`?)"),
+        ("type: big", "typ: big",
+         "app.yaml:8: cluster.nodes.node1.typ: unknown key `typ` (did you mean `type`?)"),
         ("type: big", "xyzzy: big", "app.yaml:8: cluster.nodes.node1.xyzzy: unknown key `xyzzy`"),
         (
             "say: shuffle",
             "say: [{stream: s, gruping: all}]",
-            "app.yaml:5: topology.components.split.inputs.say[0].gruping: unknown key `gruping` (did you mean `grouping`?)",
+            ("app.yaml:5: topology.components.split.inputs.say[0].gruping: unknown key `gruping` "
+             "(did you mean `grouping`?)"),
         ),
         (
             "say: shuffle",
             "say: {gruping: all}",
-            "app.yaml:5: topology.components.split.inputs.say.gruping: unknown key `gruping` (did you mean `grouping`?)",
+            ("app.yaml:5: topology.components.split.inputs.say.gruping: unknown key `gruping` (did "
+             "you mean `grouping`?)"),
         ),
         # wrong values
         (
             "say: shuffle",
             "say: shufle",
-            f"app.yaml:5: topology.components.split.inputs.say: 'shufle' is not one of {GROUPINGS} (did you mean `shuffle`?)",
+            (f"app.yaml:5: topology.components.split.inputs.say: 'shufle' is not one "
+             f"of {GROUPINGS} (did you mean `shuffle`?)"),
         ),
-        ("rate: 20", "rate: -20", "app.yaml:4: topology.components.say.rate: is -20; it must be at least 0"),
-        ("rate: 20", "rate: .inf", "app.yaml:4: topology.components.say.rate: is inf; a finite number is needed"),
-        ("rate: 20", "cpu: -1", "app.yaml:4: topology.components.say.cpu: is -1; it must be at least 0"),
-        ("rate: 20", "memory_mb: -1", "app.yaml:4: topology.components.say.memory_mb: is -1; it must be at least 0"),
-        ("rate: 20", "rate: fast", "app.yaml:4: topology.components.say.rate: is 'fast'; a number is needed"),
-        ("rate: 20", "rate: true", "app.yaml:4: topology.components.say.rate: is true; a number is needed"),
-        ("rate: 20", "rate: [20]", "app.yaml:4: topology.components.say.rate: is a list; a number is needed"),
-        ("rate: 20", "state_mb: {}", "app.yaml:4: topology.components.say.state_mb: is a mapping; a number is needed"),
-        ("spout: true", "spout: 7", "app.yaml:4: topology.components.say.spout: is 7; true or false is needed"),
-        ("tasks: 2", "tasks: 0", "app.yaml:5: topology.components.split.tasks: is 0; it must be at least 1"),
-        ("tasks: 2", "tasks: 2.5", "app.yaml:5: topology.components.split.tasks: is 2.5; a whole number is needed"),
-        ("tasks: 2", f"tasks: {10**30}", f"app.yaml:5: topology.components.split.tasks: is {10**30}; it must be at most 100,000,000"),
-        ("cpu: 100", "cpu: -5", "app.yaml:8: cluster.nodes.node1.cpu: is -5; it must be at least 0"),
-        ("cpu: 100", "slots: -1", "app.yaml:8: cluster.nodes.node1.slots: is -1; it must be at least 0"),
-        ("cpu: 100", "memory_mb: -1", "app.yaml:8: cluster.nodes.node1.memory_mb: is -1; it must be at least 0"),
-        ("cpu: 100", "bandwidth_mbps: 0", "app.yaml:8: cluster.nodes.node1.bandwidth_mbps: is 0; it must be more than 0"),
-        ("{type: big, cpu: 100}", "7", "app.yaml:8: cluster.nodes.node1: is 7; a mapping is needed"),
+        ("rate: 20", "rate: -20",
+         "app.yaml:4: topology.components.say.rate: is -20; it must be at least 0"),
+        ("rate: 20", "rate: .inf",
+         "app.yaml:4: topology.components.say.rate: is inf; a finite number is needed"),
+        ("rate: 20", "cpu: -1",
+         "app.yaml:4: topology.components.say.cpu: is -1; it must be at least 0"),
+        ("rate: 20", "memory_mb: -1",
+         "app.yaml:4: topology.components.say.memory_mb: is -1; it must be at least 0"),
+        ("rate: 20", "rate: fast",
+         "app.yaml:4: topology.components.say.rate: is 'fast'; a number is needed"),
+        ("rate: 20", "rate: true",
+         "app.yaml:4: topology.components.say.rate: is true; a number is needed"),
+        ("rate: 20", "rate: [20]",
+         "app.yaml:4: topology.components.say.rate: is a list; a number is needed"),
+        ("rate: 20", "state_mb: {}",
+         "app.yaml:4: topology.components.say.state_mb: is a mapping; a number is needed"),
+        ("spout: true", "spout: 7",
+         "app.yaml:4: topology.components.say.spout: is 7; true or false is needed"),
+        ("tasks: 2", "tasks: 0",
+         "app.yaml:5: topology.components.split.tasks: is 0; it must be at least 1"),
+        ("tasks: 2", "tasks: 2.5",
+         "app.yaml:5: topology.components.split.tasks: is 2.5; a whole number is needed"),
+        ("tasks: 2", f"tasks: {10**30}",
+         (f"app.yaml:5: topology.components.split.tasks: is {10**30}; it must be at most "
+          f"100,000,000")),
+        ("cpu: 100", "cpu: -5",
+         "app.yaml:8: cluster.nodes.node1.cpu: is -5; it must be at least 0"),
+        ("cpu: 100", "slots: -1",
+         "app.yaml:8: cluster.nodes.node1.slots: is -1; it must be at least 0"),
+        ("cpu: 100", "memory_mb: -1",
+         "app.yaml:8: cluster.nodes.node1.memory_mb: is -1; it must be at least 0"),
+        ("cpu: 100", "bandwidth_mbps: 0",
+         "app.yaml:8: cluster.nodes.node1.bandwidth_mbps: is 0; it must be more than 0"),
+        ("{type: big, cpu: 100}", "7",
+         "app.yaml:8: cluster.nodes.node1: is 7; a mapping is needed"),
         # names
         (
             "say: shuffle",
             "sya: shuffle",
-            "app.yaml:5: topology.components.split.inputs.sya: `topology` has no component `sya` (did you mean `say`?)",
+            ("app.yaml:5: topology.components.split.inputs.sya: `topology` has no component `sya` "
+             "(did you mean `say`?)"),
         ),
         (
             "rate: 20",
             "inputs: {split: all}",
-            "app.yaml:4: topology.components.say.inputs: a spout has no inputs; take away `spout: true` or the inputs",
+            ("app.yaml:4: topology.components.say.inputs: a spout has no inputs; take away `spout: "
+             "true` or the inputs"),
         ),
-        ("tasks: 2", "rate: 2", "app.yaml:5: topology.components.split.rate: only a spout has a rate; a bolt's follows from its inputs"),
-        ("tasks: 2", "nodes: [node3]", "app.yaml:5: topology.components.split.nodes: the cluster has no node `node3` (did you mean `node"),
-        ("tasks: 2", 'nodes: ["n{3..1}"]', "app.yaml:5: topology.components.split.nodes: n{3..1}: a range counts up"),
-        ("node2:", "node{1..2}:", "app.yaml:9: cluster.nodes.node{1..2}: the node `node1` is given twice"),
-        ("node2:", "n{5..2}:", "app.yaml:9: cluster.nodes.n{5..2}: n{5..2}: a range counts up, from the smaller number to the larger"),
-        ("node2:", "n{1..9999}{1..9999}:", "app.yaml:9: cluster.nodes.n{1..9999}{1..9999}: n{1..9999}{1..9999}: a range of more than"),
-        ("cpu: 100", "taken: {slots: [4]}", "app.yaml:8: cluster.nodes.node1.taken: slot 4 of `node1` is taken, but it has 4 slots, counted from 0"),
+        ("tasks: 2", "rate: 2",
+         ("app.yaml:5: topology.components.split.rate: only a spout has a rate; a bolt's follows "
+          "from its inputs")),
+        ("tasks: 2", "nodes: [node3]",
+         ("app.yaml:5: topology.components.split.nodes: the cluster has no node `node3` (did you "
+          "mean `node")),
+        ("tasks: 2", 'nodes: ["n{3..1}"]',
+         "app.yaml:5: topology.components.split.nodes: n{3..1}: a range counts up"),
+        ("node2:", "node{1..2}:",
+         "app.yaml:9: cluster.nodes.node{1..2}: the node `node1` is given twice"),
+        ("node2:", "n{5..2}:",
+         ("app.yaml:9: cluster.nodes.n{5..2}: n{5..2}: a range counts up, from the smaller number "
+          "to the larger")),
+        ("node2:", "n{1..9999}{1..9999}:",
+         ("app.yaml:9: cluster.nodes.n{1..9999}{1..9999}: n{1..9999}{1..9999}: a range of more "
+          "than")),
+        ("cpu: 100", "taken: {slots: [4]}",
+         ("app.yaml:8: cluster.nodes.node1.taken: slot 4 of `node1` is taken, but it has 4 slots, "
+          "counted from 0")),
         # what is missing
-        ("    node1: {type: big, cpu: 100}\n    node2: {type: small, cpu: 50}\n", "    {}\n", "app.yaml:7: cluster.nodes: the cluster has no nodes"),
+        ("    node1: {type: big, cpu: 100}\n    node2: {type: small, cpu: 50}\n", "    {}\n",
+         "app.yaml:7: cluster.nodes: the cluster has no nodes"),
         ("  nodes:\n", "  ndoes:\n", "app.yaml:6: cluster.nodes: `nodes` is needed and missing"),
-        ("say: {spout: true, rate: 20}\n    split: {tasks: 2, inputs: {say: shuffle}}", "{}", "app.yaml:2: topology: the topology `topology`"),
+        ("say: {spout: true, rate: 20}\n    split: {tasks: 2, inputs: {say: shuffle}}", "{}",
+         "app.yaml:2: topology: the topology `topology`"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_the_topology_or_cluster_is_named_with_its_place(
@@ -158,43 +204,75 @@ def test_a_mistake_in_the_topology_or_cluster_is_named_with_its_place(
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ("profile: {split: {big: {cpu_ms: 1}}}", "profile.split: has `big` but not machine type `small`, which the cluster has; add it,"),
-        ("profile: {splt: {big: {cpu_ms: 1}}}", "profile.splt: there is no component `splt` (did you mean `split`?)"),
-        ("profile: {split: {big: {cpu_ms: -1}}}", "profile.split.big.cpu_ms: is -1; it must be at least 0"),
-        ("streams: [{from: say, to: split, tuples_per_s: -1}]", "streams[0].tuples_per_s: is -1; it must be at least 0"),
+        ("profile: {split: {big: {cpu_ms: 1}}}",
+         "profile.split: has `big` but not machine type `small`, which the cluster has; add it,"),
+        ("profile: {splt: {big: {cpu_ms: 1}}}",
+         "profile.splt: there is no component `splt` (did you mean `split`?)"),
+        ("profile: {split: {big: {cpu_ms: -1}}}",
+         "profile.split.big.cpu_ms: is -1; it must be at least 0"),
+        ("streams: [{from: say, to: split, tuples_per_s: -1}]",
+         "streams[0].tuples_per_s: is -1; it must be at least 0"),
         ("streams: [{to: split}]", "streams[0].from: `from` is needed and missing"),
-        ("streams: [{source: say, from: say, to: split}]", "streams[0].source: unknown key `source`"),
-        ("streams: [{from: say, to: splt}]", "streams[0].to: there is no component `splt` (did you mean `split`?)"),
-        ("streams: [{from: split, to: say}]", "streams[0]: `say` does not list `split` in its inputs"),
-        ("streams: [{from: say, to: split, stream: s}]", "streams[0]: no stream `s` from `say` to `split`; there are `default`"),
-        ("streams: [{from: say, to: split, shares: [1]}]", "streams[0].shares: has 1 shares; `split` has 2 tasks"),
-        ("streams: [{from: say, to: split, shares: [0, 0]}]", "streams[0].shares: every share is 0; at least one must be more"),
-        ("traffic: [[say.1, split.3, 5]]", "traffic[0][1]: there is no task `split.3`; `split` has tasks 1 to 2"),
-        ("traffic: [[say.1, split.0, 5]]", "traffic[0][1]: there is no task `split.0`; `split` has tasks 1 to 2"),
-        ("traffic: [[say.1, splt.1, 5]]", "traffic[0][1]: there is no task `splt.1`; tasks are called component.N (did you mean `split`?)"),
-        ("traffic: [[say.1, split.², 5]]", "traffic[0][1]: there is no task `split.²`; tasks are called component.N"),
-        ("traffic: [[say, split.1, 5]]", "traffic[0][0]: there is no task `say`; tasks are called component.N (did you mean `say`?)"),
-        ("traffic: [[say.1, split.1]]", "traffic[0]: a row is [from task, to task, tuples/s] or [from task, to task, tuples/s, bytes/s]"),
-        ("traffic: [[say.1, split.1, 1, 2, 3]]", "traffic[0]: a row is [from task, to task, tuples/s] or"),
+        ("streams: [{source: say, from: say, to: split}]",
+         "streams[0].source: unknown key `source`"),
+        ("streams: [{from: say, to: splt}]",
+         "streams[0].to: there is no component `splt` (did you mean `split`?)"),
+        ("streams: [{from: split, to: say}]",
+         "streams[0]: `say` does not list `split` in its inputs"),
+        ("streams: [{from: say, to: split, stream: s}]",
+         "streams[0]: no stream `s` from `say` to `split`; there are `default`"),
+        ("streams: [{from: say, to: split, shares: [1]}]",
+         "streams[0].shares: has 1 shares; `split` has 2 tasks"),
+        ("streams: [{from: say, to: split, shares: [0, 0]}]",
+         "streams[0].shares: every share is 0; at least one must be more"),
+        ("traffic: [[say.1, split.3, 5]]",
+         "traffic[0][1]: there is no task `split.3`; `split` has tasks 1 to 2"),
+        ("traffic: [[say.1, split.0, 5]]",
+         "traffic[0][1]: there is no task `split.0`; `split` has tasks 1 to 2"),
+        ("traffic: [[say.1, splt.1, 5]]",
+         ("traffic[0][1]: there is no task `splt.1`; tasks are called component.N (did you mean "
+          "`split`?)")),
+        ("traffic: [[say.1, split.², 5]]",
+         "traffic[0][1]: there is no task `split.²`; tasks are called component.N"),
+        ("traffic: [[say, split.1, 5]]",
+         ("traffic[0][0]: there is no task `say`; tasks are called component.N (did you mean "
+          "`say`?)")),
+        ("traffic: [[say.1, split.1]]",
+         ("traffic[0]: a row is [from task, to task, tuples/s] or [from task, to task, tuples/s, "
+          "bytes/s]")),
+        ("traffic: [[say.1, split.1, 1, 2, 3]]",
+         "traffic[0]: a row is [from task, to task, tuples/s] or"),
         ("traffic: [7]", "traffic[0]: a row is [from task, to task, tuples/s] or"),
         ("traffic: [[say.1, split.1, -5]]", "traffic[0][2]: is -5; it must be at least 0"),
-        ("inventory: {nod2: {cpu: 1}}", "inventory.nod2: the cluster has no node `nod2` (did you mean `node2`?)"),
+        ("inventory: {nod2: {cpu: 1}}",
+         "inventory.nod2: the cluster has no node `nod2` (did you mean `node2`?)"),
         ("history: {split: [[0, 1]]}", "history.split: there is no spout `split`"),
         ("history: {sya: [[0, 1]]}", "history.sya: there is no spout `sya` (did you mean `say`?)"),
         ("catalog: {big: {cpu: 100}}", "catalog.big.price: `price` is needed and missing"),
-        ("tasks: {a: {}}", "topology.components: a file gives either components or bare `tasks`, not both"),
+        ("tasks: {a: {}}",
+         "topology.components: a file gives either components or bare `tasks`, not both"),
         ("topologies: []", "topologies: give either `topology` or `topologies`, not both"),
-        ("plan: {assignment: {say.1: {node: node1}}}", "plan: the plan is for another topology or cluster: it leaves out 2 of 3 tasks"),
-        ("plan: {assignment: {said.1: {node: node1}}}", "plan: the plan is for another topology or cluster: it names the component `said`"),
-        ("plan: {assignment: {say.2: {node: node1}}}", "plan: the plan is for another topology or cluster: it places say.2; `say` has tasks 1"),
-        ("plan: {assignment: {say: {node: node1}}}", "plan: the plan is for another topology or cluster: it places `say`; tasks are called"),
-        ("plan: {assignment: {say.1: {node: n7}}}", "plan: the plan is for another topology or cluster: it names the node `n7`, which the"),
-        ("plan: {placement: {split: [[node1, 0, 1, 3]]}}", "plan: the plan is for another topology or cluster: it places split.1 to split.3"),
-        ("plan: {placement: {split: [[node1, 0, 1, 2], [node1, 0, 2, 2]]}}", "plan: the plan places tasks between split.2 and split.2 twice"),
-        ("plan: {assignment: {say.1: {node: node1}, say.01: {node: node1}}}", "plan: the plan places say.01 twice"),
-        ("plan: {placement: {split: [[node1, -1, 1, 2]]}}", "plan.placement.split[0][1]: is -1; it must be at least 0"),
+        ("plan: {assignment: {say.1: {node: node1}}}",
+         "plan: the plan is for another topology or cluster: it leaves out 2 of 3 tasks"),
+        ("plan: {assignment: {said.1: {node: node1}}}",
+         "plan: the plan is for another topology or cluster: it names the component `said`"),
+        ("plan: {assignment: {say.2: {node: node1}}}",
+         "plan: the plan is for another topology or cluster: it places say.2; `say` has tasks 1"),
+        ("plan: {assignment: {say: {node: node1}}}",
+         "plan: the plan is for another topology or cluster: it places `say`; tasks are called"),
+        ("plan: {assignment: {say.1: {node: n7}}}",
+         "plan: the plan is for another topology or cluster: it names the node `n7`, which the"),
+        ("plan: {placement: {split: [[node1, 0, 1, 3]]}}",
+         "plan: the plan is for another topology or cluster: it places split.1 to split.3"),
+        ("plan: {placement: {split: [[node1, 0, 1, 2], [node1, 0, 2, 2]]}}",
+         "plan: the plan places tasks between split.2 and split.2 twice"),
+        ("plan: {assignment: {say.1: {node: node1}, say.01: {node: node1}}}",
+         "plan: the plan places say.01 twice"),
+        ("plan: {placement: {split: [[node1, -1, 1, 2]]}}",
+         "plan.placement.split[0][1]: is -1; it must be at least 0"),
         ("plan: {machines: many}", "plan.machines: is 'many'; a mapping is needed"),
-        ("options: {optimal: {phi: [1]}}", "options.optimal.phi: is a list; an option is a number, text, true or false"),
+        ("options: {optimal: {phi: [1]}}",
+         "options.optimal.phi: is a list; an option is a number, text, true or false"),
         ("options: {optimal: 7}", "options.optimal: is 7; a mapping is needed"),
         ("made_from: 7", "made_from: is 7; a mapping is needed"),
     ],
@@ -244,7 +322,10 @@ def test_two_topologies_of_one_name_are_refused(refusal: Refusal):
 
 
 def test_traffic_between_topologies_is_refused(refusal: Refusal):
-    text = "topologies: [{name: a, components: {x: {}}}, {name: b, components: {x: {}}}]\ntraffic: [[a/x.1, b/x.1, 3]]\n"
+    text = (
+        "topologies: [{name: a, components: {x: {}}}, {name: b, components: {x: {}}}]\n"
+        "traffic: [[a/x.1, b/x.1, 3]]\n"
+    )
     assert refusal(text + MACHINES).startswith(
         "app.yaml:3: traffic[0]: the two tasks are of different topologies"
     )

@@ -10,7 +10,10 @@ from headrace.model.problem import CPU, MEMORY
 
 from .conftest import Build
 
-APP = "topology: {components: {a: {spout: true, rate: 100, cpu: 7, memory_mb: 64, tasks: 2}, b: {inputs: {a: shuffle}, tasks: 4}}}\n"
+APP = (
+    "topology: {components: {a: {spout: true, rate: 100, cpu: 7, memory_mb: 64, tasks: 2}, b: "
+    "{inputs: {a: shuffle}, tasks: 4}}}\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +40,10 @@ def test_what_a_node_does_not_say_does_not_limit(built: Build):
 
 
 def test_taken_slots_and_resources_are_not_free(built: Build):
-    text = "cluster: {nodes: {n: {cpu: 100, memory_mb: 50, slots: 3, taken: {slots: [1], cpu: 30, memory_mb: 70}}, m: {cpu: 1, slots: 1}}}"
+    text = (
+        "cluster: {nodes: {n: {cpu: 100, memory_mb: 50, slots: 3, taken: {slots: [1], cpu: 30, "
+        "memory_mb: 70}}, m: {cpu: 1, slots: 1}}}"
+    )
     problem = built(APP + text)
     assert problem.free.tolist() == [[70, 0], [1, np.inf]]
     assert problem.free_slots.tolist() == [2, 1]
@@ -73,7 +79,10 @@ cluster: {nodes: {n1: {resources: {gpu: 2, disk: 5}}, n2: {}}}
 
 
 def test_a_profile_costs_rate_times_milliseconds_plus_a_fixed_part(built: Build):
-    text = 'cluster: {nodes: {n1: {type: big}, n2: {type: small}}}\nprofile: {b: {big: {cpu_ms: 2, cpu_fixed: 3}, "*": {cpu_ms: 5}}}'
+    text = (
+        "cluster: {nodes: {n1: {type: big}, n2: {type: small}}}\n"
+        'profile: {b: {big: {cpu_ms: 2, cpu_fixed: 3}, "*": {cpu_ms: 5}}}'
+    )
     problem = built(APP + text)
     # 100 tuples/s over 4 tasks: 25 * 2 / 10 + 3 on big, 25 * 5 / 10 on small; `a` is not profiled
     assert problem.task_cpu(0).tolist() == [7, 7, 8, 8, 8, 8]
@@ -89,14 +98,20 @@ def test_a_profile_goes_before_a_stated_cpu_and_is_noted(built: Build):
 
 
 def test_a_profile_of_thread_points_alone_is_no_cost_per_tuple(built: Build):
-    text = 'cluster: {nodes: {n: {}}}\nprofile: {a: {"*": {threads: {1: {rate: 2, cpu: 6.73, memory: 23.9}}}}}'
+    text = (
+        'cluster: {nodes: {n: {}}}\nprofile: {a: {"*": {threads: {1: {rate: 2, cpu: 6.73, memory: '
+        "23.9}}}}}"
+    )
     problem = built(APP + text)
     assert problem.profiled.tolist() == [False, False]
     assert problem.task_cpu(0)[0] == 7
 
 
 def test_uneven_shares_cost_unevenly(built: Build):
-    text = 'cluster: {nodes: {n: {}}}\nprofile: {b: {"*": {cpu_ms: 1}}}\nstreams: [{from: a, to: b, shares: [1, 0, 2, 1]}]'
+    text = (
+        'cluster: {nodes: {n: {}}}\nprofile: {b: {"*": {cpu_ms: 1}}}\n'
+        "streams: [{from: a, to: b, shares: [1, 0, 2, 1]}]"
+    )
     assert built(APP + text).task_cpu(0)[2:].tolist() == [2.5, 0, 5, 2.5]
 
 
@@ -118,7 +133,10 @@ def test_prices_come_from_the_catalog_by_type(built: Build):
 
 
 def test_an_absent_number_of_workers_is_one_per_usable_node(built: Build):
-    nodes = "cluster: {nodes: {n1: {}, n2: {slots: 0}, n3: {slots: 1, taken: {slots: [0]}}, n4: {}, n5: {}}}"
+    nodes = (
+        "cluster: {nodes: {n1: {}, n2: {slots: 0}, n3: {slots: 1, taken: {slots: [0]}}, n4: {}, "
+        "n5: {}}}"
+    )
     assert built(APP + nodes).worker_count(0) == 3
     assert (
         built(

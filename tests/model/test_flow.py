@@ -15,7 +15,10 @@ MACHINES = "cluster: {nodes: {n: {}}}\n"
 
 
 def test_rates_follow_a_chain_by_selectivity(built: Build):
-    text = "topology: {components: {a: {spout: true, rate: 10}, b: {inputs: {a: shuffle}, selectivity: 3}, c: {inputs: {b: shuffle}}}}\n"
+    text = (
+        "topology: {components: {a: {spout: true, rate: 10}, b: {inputs: {a: shuffle}, "
+        "selectivity: 3}, c: {inputs: {b: shuffle}}}}\n"
+    )
     problem = built(text + MACHINES)
     assert problem.rate.tolist() == [10, 10, 30]
     assert [s.tuples_per_s for s in problem.streams] == [10, 30]
@@ -47,7 +50,10 @@ topology:
 
 
 def test_all_grouping_gives_every_task_a_copy(built: Build):
-    text = "topology: {components: {a: {spout: true, rate: 10}, b: {tasks: 3, inputs: {a: all}, selectivity: 0.5}, c: {inputs: {b: global}}}}\n"
+    text = (
+        "topology: {components: {a: {spout: true, rate: 10}, b: {tasks: 3, inputs: {a: all}, "
+        "selectivity: 0.5}, c: {inputs: {b: global}}}}\n"
+    )
     problem = built(text + MACHINES)
     assert problem.rate.tolist() == [10, 30, 15]
     assert problem.streams[0].tuples_per_s == 10
@@ -113,7 +119,8 @@ topology:
     d: {inputs: {c: shuffle, d: shuffle}, selectivity: 0.9}
 """
     assert refusal(text + MACHINES) == (
-        "app.yaml:6: topology.components.b: the loop b -> c -> b returns 6 tuples for each one it is given, "
+        "app.yaml:6: topology.components.b: the loop b -> c -> b returns 6 tuples for each one it "
+        "is given, "
         "so its rate grows without end; it must return less than 1"
     )
 
@@ -149,13 +156,16 @@ topology:
     d: {inputs: {b: shuffle}}
 """
     assert (
-        "b returns 0.6 tuples for each one it is given, and with the loops it shares components with, at least 1"
-        in refusal(text + MACHINES)
+        "b returns 0.6 tuples for each one it is given, and with the loops it shares components "
+        "with, at least 1" in refusal(text + MACHINES)
     )
 
 
 def test_a_rate_beyond_all_numbers_is_refused(refusal: Refusal):
-    text = "topology: {components: {a: {spout: true, rate: 1.0e+308}, b: {tasks: 9, inputs: {a: all}}}}\n"
+    text = (
+        "topology: {components: {a: {spout: true, rate: 1.0e+308}, b: {tasks: 9, inputs: {a: "
+        "all}}}}\n"
+    )
     assert refusal(text + MACHINES).startswith(
         "app.yaml:2: topology.components.b: the rate of `b` is beyond all numbers"
     )
@@ -163,7 +173,7 @@ def test_a_rate_beyond_all_numbers_is_refused(refusal: Refusal):
 
 @st.composite
 def flowing(draw: st.DrawFn) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], list[Flow]]:
-    """Any graph, cycles and parallel streams included, whose components each send on less than they receive."""
+    """Any graph, cycles included, whose components each send on less than they receive."""
     count = draw(st.integers(1, 7))
     spouts = np.array(draw(st.lists(st.floats(0, 100), min_size=count, max_size=count)))
     ends = draw(

@@ -148,7 +148,10 @@ def test_parallelism_defaults_to_one_executor_and_a_limit_for_all_holds(tmp_path
 def test_what_a_component_asks_for_goes_before_its_configuration_and_that_before_the_topologys(
     tmp_path: Path,
 ):
-    shared = "topology.workers: 3\n  topology.component.cpu.pcore.percent: 10.0\n  topology.component.resources.onheap.memory.mb: 100"
+    shared = (
+        "topology.workers: 3\n  topology.component.cpu.pcore.percent: 10.0\n"
+        "  topology.component.resources.onheap.memory.mb: 100"
+    )
     own = 'id: "split"\n    config: {topology.component.cpu.pcore.percent: 15, topology.tasks: 2}'
     text = (
         WORDS.replace("topology.workers: 3", shared)
@@ -248,7 +251,8 @@ def test_a_topology_built_in_java_is_refused_as_such(tmp_path: Path):
     )
     with pytest.raises(
         Unsupported,
-        match=r"java\.yaml:2: topologySource: this topology is built in Java \(org\.example\.Source\)",
+        match=r"java\.yaml:2: topologySource: this topology is built in Java "
+        r"\(org\.example\.Source\)",
     ):
         flux(tmp_path / "java.yaml")
 
@@ -256,23 +260,40 @@ def test_a_topology_built_in_java_is_refused_as_such(tmp_path: Path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('to: "split"', 'to: "splt"', "words.yaml:34: streams[0].to: `splt` is no bolt of this topology (did you mean `split`?)"),
-        ('to: "split"', 'to: "read"', "words.yaml:34: streams[0].to: `read` is a spout, which has no inputs"),
-        ('from: "split"', 'from: "splt"', "words.yaml:36: streams[1].from: there is no spout or bolt `splt` (did you mean `split`?)"),
-        ('from: "split"', 'from: "left over"', "words.yaml:36: streams[1].from: no stream reaches the bolt `left over`, so Flux does not"),
-        ('      args: ["word", "language"]\n', "", "words.yaml:38: streams[1].grouping: a FIELDS grouping needs `args`"),
-        ("{type: SHUFFLE}", "{type: SHUFLE}", "words.yaml:35: streams[0].grouping.type: 'SHUFLE' is not one of SHUFFLE, FIELDS, ALL"),
-        ("{type: SHUFFLE}", "{}", "words.yaml:35: streams[0].grouping.type: `type` is needed and missing"),
+        ('to: "split"', 'to: "splt"',
+         ("words.yaml:34: streams[0].to: `splt` is no bolt of this topology (did you mean "
+          "`split`?)")),
+        ('to: "split"', 'to: "read"',
+         "words.yaml:34: streams[0].to: `read` is a spout, which has no inputs"),
+        ('from: "split"', 'from: "splt"',
+         ("words.yaml:36: streams[1].from: there is no spout or bolt `splt` (did you mean "
+          "`split`?)")),
+        ('from: "split"', 'from: "left over"',
+         ("words.yaml:36: streams[1].from: no stream reaches the bolt `left over`, so Flux does "
+          "not")),
+        ('      args: ["word", "language"]\n', "",
+         "words.yaml:38: streams[1].grouping: a FIELDS grouping needs `args`"),
+        ("{type: SHUFFLE}", "{type: SHUFLE}",
+         "words.yaml:35: streams[0].grouping.type: 'SHUFLE' is not one of SHUFFLE, FIELDS, ALL"),
+        ("{type: SHUFFLE}", "{}",
+         "words.yaml:35: streams[0].grouping.type: `type` is needed and missing"),
         ('id: "count"', 'id: "split"', "words.yaml:25: bolts[1].id: `split` is given twice"),
-        ('id: "count"', 'id: "read"', "words.yaml:25: bolts[1].id: `read` is a spout as well; ids must differ"),
-        ("parallelism: 4", "parallelism: 0", "words.yaml:16: spouts[0].parallelism: is 0; it must be at least 1"),
-        ("topology.workers: 3", "topology.workers: 0", "words.yaml:3: config.topology.workers: is 0; it must be at least 1"),
-        ("topology.workers: 3", "topology.workers: many", "words.yaml:3: config.topology.workers: is 'many'; a whole number is needed"),
-        ("heap.size.mb: 1024.0", "heap.size.mb: -1", "words.yaml:5: config.topology.worker.max.heap.size.mb: is -1; it must be more than 0"),
+        ('id: "count"', 'id: "read"',
+         "words.yaml:25: bolts[1].id: `read` is a spout as well; ids must differ"),
+        ("parallelism: 4", "parallelism: 0",
+         "words.yaml:16: spouts[0].parallelism: is 0; it must be at least 1"),
+        ("topology.workers: 3", "topology.workers: 0",
+         "words.yaml:3: config.topology.workers: is 0; it must be at least 1"),
+        ("topology.workers: 3", "topology.workers: many",
+         "words.yaml:3: config.topology.workers: is 'many'; a whole number is needed"),
+        ("heap.size.mb: 1024.0", "heap.size.mb: -1",
+         "words.yaml:5: config.topology.worker.max.heap.size.mb: is -1; it must be more than 0"),
         ("spouts:", "sprouts:", "words.yaml: has no spouts; a Flux file is YAML with `name`"),
         ("bolts:", "bolts: [", "words.yaml:21: "),
-        ("bolts:\n", "includes: [{file: gone.yaml}]\nbolts:\n", "words.yaml:20: includes[0].file: the included file `gone.yaml` is not there"),
-        ("bolts:\n", "includes: [{file: /gone.yaml, resource: true}]\nbolts:\n", "words.yaml:20: includes[0].file: the jar's resource"),
+        ("bolts:\n", "includes: [{file: gone.yaml}]\nbolts:\n",
+         "words.yaml:20: includes[0].file: the included file `gone.yaml` is not there"),
+        ("bolts:\n", "includes: [{file: /gone.yaml, resource: true}]\nbolts:\n",
+         "words.yaml:20: includes[0].file: the jar's resource"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_flux_file_is_named_with_its_place(

@@ -74,7 +74,8 @@ def test_a_compact_placement_lists_runs_of_tasks(built: Build):
 
 def test_plans_of_many_tasks_are_compact_unasked(built: Build):
     problem = built(
-        f"topology: {{components: {{a: {{tasks: {COMPACT_ABOVE + 1}}}}}}}\ncluster: {{nodes: {{n: {{}}}}}}"
+        f"topology: {{components: {{a: {{tasks: {COMPACT_ABOVE + 1}}}}}}}\n"
+        f"cluster: {{nodes: {{n: {{}}}}}}"
     )
     zeros = np.zeros(problem.task_count, dtype=np.int64)
     assert assignment_section(problem, Assignment(zeros, zeros)) == {
@@ -93,7 +94,10 @@ def test_a_plan_may_use_both_spellings_but_place_no_task_twice(built: Build):
 
 
 def test_a_plan_that_leaves_out_one_of_several_topologies_is_whole(built: Build):
-    text = "topologies: [{name: x, components: {a: {tasks: 2}}}, {name: y, components: {a: {}}}]\ncluster: {nodes: {n: {}}}\n"
+    text = (
+        "topologies: [{name: x, components: {a: {tasks: 2}}}, {name: y, components: {a: {}}}]\n"
+        "cluster: {nodes: {n: {}}}\n"
+    )
     current = built(text + "plan: {assignment: {x/a.1: {node: n}, x/a.2: {node: n}}}").current
     assert current is not None
     assert current.node.tolist() == [0, 0, UNPLACED]

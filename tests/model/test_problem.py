@@ -127,7 +127,10 @@ plan: {assignment: {x/a.1: {node: n1}, y/a.1: {node: n2, worker: 1}}}
 
 
 def test_bytes_between_tasks_are_tuples_times_their_size(built: Build):
-    text = "topology: {components: {a: {spout: true, rate: 6, bytes: 5, tasks: 2}, b: {tasks: 3, inputs: {a: shuffle}}}}\n"
+    text = (
+        "topology: {components: {a: {spout: true, rate: 6, bytes: 5, tasks: 2}, b: {tasks: 3, "
+        "inputs: {a: shuffle}}}}\n"
+    )
     pairs = built(text + "cluster: {nodes: {n: {}}}").task_pairs()
     assert pairs.tuples_per_s.tolist() == [1] * 6
     assert pairs.bytes_per_s.tolist() == [5] * 6
@@ -152,7 +155,10 @@ cluster: {nodes: {n: {}}}
 
 
 def test_too_many_task_pairs_are_refused_with_their_number(built: Build):
-    text = "topology: {components: {a: {spout: true, tasks: 5000}, b: {tasks: 4001, inputs: {a: shuffle}}}}\n"
+    text = (
+        "topology: {components: {a: {spout: true, tasks: 5000}, b: {tasks: 4001, inputs: {a: "
+        "shuffle}}}}\n"
+    )
     problem = built(text + "cluster: {nodes: {n: {}}}")
     with pytest.raises(
         Unsupported, match="needs 20,005,000 task pairs; the most it takes is 20,000,000"
@@ -185,7 +191,10 @@ def test_the_arrays_of_a_problem_cannot_be_written(built: Build):
 
 
 def test_a_million_tasks_are_built_without_pairs(built: Build):
-    text = "topology: {components: {a: {spout: true, tasks: 500000}, b: {tasks: 500000, inputs: {a: fields}}}}\n"
+    text = (
+        "topology: {components: {a: {spout: true, tasks: 500000}, b: {tasks: 500000, inputs: {a: "
+        "fields}}}}\n"
+    )
     problem = built(text + 'cluster: {nodes: {"n{1..1000}": {}}}')
     assert problem.task_count == 1_000_000
     assert problem.pair_count == 250_000_000_000

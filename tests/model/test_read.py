@@ -13,7 +13,10 @@ from headrace.model.read import known_keys, nearest, parse, read
 
 from .conftest import Build, Refusal, Write
 
-APP = "topology: {name: words, components: {say: {spout: true, rate: 20, bytes: 8}, split: {tasks: 2, inputs: {say: shuffle}}}}\n"
+APP = (
+    "topology: {name: words, components: {say: {spout: true, rate: 20, bytes: 8}, split: {tasks: "
+    "2, inputs: {say: shuffle}}}}\n"
+)
 MACHINES = "cluster: {nodes: {n1: {cpu: 100}, n2: {cpu: 200}}}\n"
 
 
@@ -42,7 +45,10 @@ def test_a_section_knows_the_file_it_came_from(refusal: Refusal):
 
 
 def test_keys_of_yaml_merges_give_way_to_own_ones(built: Build):
-    machines = "cluster: {nodes: {n1: &m {cpu: 100, slots: 2}, n2: {<<: *m, slots: 3}, n3: {slots: 5, <<: *m}}}\n"
+    machines = (
+        "cluster: {nodes: {n1: &m {cpu: 100, slots: 2}, n2: {<<: *m, slots: 3}, n3: {slots: 5, <<: "
+        "*m}}}\n"
+    )
     problem = built(APP + machines)
     assert problem.slots.tolist() == [2, 3, 5]
     assert problem.capacity[:, 0].tolist() == [100, 100, 100]

@@ -56,7 +56,10 @@ def test_measured_shares_replace_the_even_split_and_are_scaled(built: Build):
 
 
 def test_measured_facts_of_a_stream_replace_derived_ones_and_are_noted(built: Build):
-    measured = "streams: [{from: a, to: b, tuples_per_s: 30, bytes: 25}, {from: b, to: c, stream: y, selectivity: 0.5}]"
+    measured = (
+        "streams: [{from: a, to: b, tuples_per_s: 30, bytes: 25}, {from: b, to: c, stream: y, "
+        "selectivity: 0.5}]"
+    )
     problem = built(APP + MACHINES + measured)
     assert problem.rate.tolist() == [12, 30, 60 + 2 * 15]
     assert problem.streams[0].bytes == 25
@@ -136,9 +139,13 @@ def test_another_number_of_tasks_keeps_the_totals_of_measured_pairs(built: Build
 def test_what_was_measured_with_another_number_of_tasks_than_the_file_has_keeps_its_totals(
     built: Build,
 ):
-    app = "topology: {components: {a: {spout: true, tasks: 2}, b: {tasks: 3, inputs: {a: fields}}, c: {inputs: {b: shuffle}}}}\n"
+    app = (
+        "topology: {components: {a: {spout: true, tasks: 2}, b: {tasks: 3, inputs: {a: fields}}, "
+        "c: {inputs: {b: shuffle}}}}\n"
+    )
     streams = [
-        "{from: a, to: b, tuples_per_s: 10, shares: [0.7, 0.1, 0.1, 0.1]}", "{from: b, to: c, tuples_per_s: 9, shares: [1]}",
+        "{from: a, to: b, tuples_per_s: 10, shares: [0.7, 0.1, 0.1, 0.1]}",
+        "{from: b, to: c, tuples_per_s: 9, shares: [1]}",
     ]  # fmt: skip
     pairs = "[[a.1, b.1, 6, 60], [a.1, b.4, 4, 60], [b.1, c.1, 8, 8], [b.4, c.1, 1, 1]]"
     problem = built(
@@ -163,8 +170,14 @@ def test_what_was_measured_with_another_number_of_tasks_than_the_file_has_keeps_
 
 
 def test_a_spout_that_was_measured_with_fewer_tasks_is_spread_over_all_it_has_now(built: Build):
-    app = "topology: {components: {a: {spout: true, tasks: 4}, b: {tasks: 2, inputs: {a: shuffle}}}}\n"
-    measured = "streams: [{from: a, to: b, tuples_per_s: 10, shares: [0.6, 0.4]}]\ntraffic: [[a.1, b.1, 3], [a.2, b.1, 3], [a.2, b.2, 4]]"
+    app = (
+        "topology: {components: {a: {spout: true, tasks: 4}, b: {tasks: 2, inputs: {a: "
+        "shuffle}}}}\n"
+    )
+    measured = (
+        "streams: [{from: a, to: b, tuples_per_s: 10, shares: [0.6, 0.4]}]\n"
+        "traffic: [[a.1, b.1, 3], [a.2, b.1, 3], [a.2, b.2, 4]]"
+    )
     problem = built(app + MACHINES + measured)
     assert not len(problem.pairs)
     assert problem.streams[0].received(2).tolist() == [0.6, 0.4]

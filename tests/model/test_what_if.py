@@ -106,12 +106,16 @@ def test_what_was_measured_task_by_task_becomes_totals_where_a_count_is_changed(
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("topology.components.spilt.tasks", 3, r"`topology.components` has no `spilt` \(did you mean `split`\?\); there is: sentence, split"),
+        ("topology.components.spilt.tasks", 3,
+         (r"`topology.components` has no `spilt` \(did you mean `split`\?\); there is: sentence, "
+          r"split")),
         ("topology.components.split.task", 3, r"has no `task` \(did you mean `tasks`\?\)"),
         ("topolgy.name", "x", r"no section `topolgy` \(did you mean `topology`\?\)"),
         ("cluster.nodes.smal-2.cpu", 3, r"has no `smal-2` \(did you mean `small-"),
-        ("topology.components.split.tasks", -3, r"--set topology.components.split.tasks=-3: topology.components.split.tasks: is -3"),
-        ("topology.components.split.tasks.x", 1, "`topology.components.split.tasks` is 4 and holds nothing"),
+        ("topology.components.split.tasks", -3,
+         r"--set topology.components.split.tasks=-3: topology.components.split.tasks: is -3"),
+        ("topology.components.split.tasks.x", 1,
+         "`topology.components.split.tasks` is 4 and holds nothing"),
         ("streams[4].bytes", 1, r"no entry `\[4\]`; there is: \[0\] to \[0\]"),
     ],
 )  # fmt: skip
@@ -124,7 +128,8 @@ def test_a_wrong_path_names_the_nearest_key_and_what_there_is(
 
 def test_a_factor_scales_all_that_grows_with_the_rates() -> None:
     content = {
-        "topology": {"components": {"s": {"spout": True, "rate": 10, "cpu": 5}, "b": {"inputs": {"s": "shuffle"}, "cpu": 20, "bytes": 8}}},
+        "topology": {"components": {"s": {"spout": True, "rate": 10, "cpu": 5},
+            "b": {"inputs": {"s": "shuffle"}, "cpu": 20, "bytes": 8}}},
         "cluster": {"nodes": {"n{1..2}": {"cpu": 100}}},
         "streams": [{"from": "s", "to": "b", "tuples_per_s": 12}],
         "history": {"s": [[0, 3], [1, 4]]},

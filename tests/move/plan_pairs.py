@@ -22,7 +22,7 @@ def random_pair(
     per_node: tuple[int, int] = (6, 12),
     load: float = 0.85,
 ) -> tuple[Problem, Assignment, Assignment]:
-    """Two random plans that both fit, on alike nodes of which CPU and memory are used to the given part."""
+    """Two random plans that fit, on alike nodes used to the given share of CPU and memory."""
     rng = np.random.default_rng([seed, 41])
     while True:
         count = int(rng.integers(nodes[0], nodes[1] + 1))
@@ -36,8 +36,13 @@ def random_pair(
         described: dict[str, dict[str, object]] = {}
         for i in range(components):
             described[f"c{i}"] = {
-                "tasks": int(sizes[i]), "cpu": float(cpu[i]), "memory_mb": float(memory[i]), "state_mb": float(rng.integers(1, 100)), "selectivity": 0.8,
-                **({"spout": True, "rate": 1000} if i == 0 else {"inputs": {f"c{int(rng.integers(0, i))}": "shuffle"}}),
+                "tasks": int(sizes[i]), "cpu": float(cpu[i]), "memory_mb": float(memory[i]),
+                "state_mb": float(rng.integers(1, 100)), "selectivity": 0.8,
+                **(
+                    {"spout": True, "rate": 1000}
+                    if i == 0
+                    else {"inputs": {f"c{int(rng.integers(0, i))}": "shuffle"}}
+                ),
             }  # fmt: skip
         node = {
             "cpu": float(sizes @ cpu) / count / load,

@@ -1,4 +1,4 @@
-"""Block redistributions: the paper's tables with their errata, brute force, and what holds in general."""
+"""Block redistributions: the paper's tables with their errata, brute force, general laws."""
 
 from __future__ import annotations
 

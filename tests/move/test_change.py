@@ -1,4 +1,4 @@
-"""From plan to plan: megabytes and seconds, what is lost, what every step gains, and plans that do not belong together."""
+"""From plan to plan: megabytes, seconds, what is lost, what steps gain, plans that do not match."""
 
 from __future__ import annotations
 

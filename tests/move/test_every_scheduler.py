@@ -129,8 +129,11 @@ def test_every_file_says_where_it_comes_from(name: str) -> None:
 
 
 def test_impossible_volumes_are_refused() -> None:
-    for units, cost, match in (([[0, -1], [0, 0]], [[0, 1], [0, 0]], "volume"), ([[0, 1], [0, 0]], [[0, 0], [0, 0]], "cost nothing"),
-                               ([[0, 1], [0, 0]], [[0, np.nan], [0, 0]], "cost in s")):  # fmt: skip
+    for units, cost, match in (
+        ([[0, -1], [0, 0]], [[0, 1], [0, 0]], "volume"),
+        ([[0, 1], [0, 0]], [[0, 0], [0, 0]], "cost nothing"),
+        ([[0, 1], [0, 0]], [[0, np.nan], [0, 0]], "cost in s"),
+    ):
         with pytest.raises(InvalidInput, match=match):
             Volumes(
                 ("a", "b"), ("a", "b"), np.array(units, dtype=float), np.array(cost, dtype=float)

@@ -22,7 +22,7 @@ def figures(problem: Problem, plan: Assignment) -> dict[str, object]:
 
 
 def shuffled_names(problem: Problem, plan: Assignment, rng: np.random.Generator) -> Assignment:
-    """The same plan on other nodes: every node's part goes to a random node of its rack that is alike."""
+    """The same plan on other nodes: each node's tasks go to a random one like it in its rack."""
     kind = alike_nodes(problem)
     role = np.arange(len(problem.nodes))
     for k in np.unique(kind).tolist():

@@ -1,4 +1,7 @@
-"""Safe orders: nothing is overloaded on the way (the judge replays every state), refusals name what would help, partial moves gain."""
+"""Safe orders: nothing is overloaded on the way, refusals say what would help, partial moves gain.
+
+The judge replays every state.
+"""
 
 from __future__ import annotations
 
@@ -198,7 +201,7 @@ def test_partial_moves_never_make_it_worse_nor_exceed_their_limits() -> None:
 
 
 def reachable_best(problem: Problem, old: Assignment, new: Assignment, hops: int) -> float:
-    """Least traffic over all states that so many safe hops of the moving tasks can reach and in which none is parked."""
+    """The least traffic that so many safe hops can reach, with no task parked at the end."""
     need, moving = problem.task_demand(0), np.flatnonzero(old.node != new.node).tolist()
     level, seen, best = [old.node], {old.node.tobytes()}, traffic(problem, old).inter_node
     for _ in range(hops):
@@ -277,7 +280,7 @@ def test_lost_tasks_start_last_where_their_presence_would_leave_no_room() -> Non
 
 
 def test_topologies_with_heaps_pins_and_separations_are_ordered_safely() -> None:
-    """Feasible plans of several schedulers for the random documents, which between them use every rule there is."""
+    """Feasible plans of several schedulers; the random documents together use every rule."""
     ordered = refused = 0
     for seed in range(90):
         random = Random(seed)

@@ -26,22 +26,29 @@ APP = {
 def task(**given: Any) -> dict[str, Any]:
     at = given.get("event_time") or NOON
     row = {
-        "event_time": at, "arrival": at + timedelta(seconds=1), "topology": "words", "task": "split.1", "component": "split",
-        "node": "n1", "machine_type": "i7", "tuples_in": 100, "tuples_out": 700, "cpu_ms": 50.0, "queue_length": 0, "memory_mb": 64.0,
+        "event_time": at, "arrival": at + timedelta(seconds=1), "topology": "words",
+        "task": "split.1", "component": "split",
+        "node": "n1", "machine_type": "i7", "tuples_in": 100, "tuples_out": 700, "cpu_ms": 50.0,
+        "queue_length": 0, "memory_mb": 64.0,
     }  # fmt: skip
     return {**row, **given}
 
 
 def edge(**given: Any) -> dict[str, Any]:
     at = given.get("event_time") or NOON
-    row = {"event_time": at, "arrival": at + timedelta(seconds=1), "topology": "words", "from_task": "split.1", "to_task": "count.1",
-           "tuples": 10, "bytes": 480}  # fmt: skip
+    row = {
+        "event_time": at, "arrival": at + timedelta(seconds=1), "topology": "words",
+        "from_task": "split.1", "to_task": "count.1", "tuples": 10, "bytes": 480,
+    }  # fmt: skip
     return {**row, **given}
 
 
 def node(**given: Any) -> dict[str, Any]:
-    row = {"event_time": NOON, "arrival": NOON, "node": "n1", "machine_type": "i7", "sockets": 1, "cores": 8, "ghz": 3.4,
-           "flops_per_cycle": 16.0, "memory_mb": 16384.0, "bandwidth_mbps": 1000.0, "slots": 4}  # fmt: skip
+    row = {
+        "event_time": NOON, "arrival": NOON, "node": "n1", "machine_type": "i7", "sockets": 1,
+        "cores": 8, "ghz": 3.4, "flops_per_cycle": 16.0, "memory_mb": 16384.0,
+        "bandwidth_mbps": 1000.0, "slots": 4,
+    }  # fmt: skip
     return {**row, **given}
 
 
@@ -103,7 +110,10 @@ def word_count(
 def noisy_load(
     windows: int, *, cpu_ms: float, cpu_fixed: float, window_s: int, seed: int
 ) -> list[dict[str, Any]]:
-    """One sample per window of a task at changing rates, with 10 % noise on its CPU, and one window in a hundred ten times as dear."""
+    """One sample per window of a task at changing rates, with 10 % noise on its CPU.
+
+    One window in a hundred costs ten times as much.
+    """
     random = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
     for i in range(windows):

@@ -40,7 +40,8 @@ def test_the_diagnosis_names_the_executor_and_the_numbers() -> None:
     )
     said = {f"{finding.kind} {finding.where}": finding for finding in diagnose(application)}
     assert set(said) == {
-        "stage s", "waiting s", "remote application", "remote s", "spill s", "failed s", "gc executor-1", "lost executor-2", "idle executor-2",
+        "stage s", "waiting s", "remote application", "remote s", "spill s", "failed s",
+        "gc executor-1", "lost executor-2", "idle executor-2",
         "overloaded executor-1",
     }  # fmt: skip
     assert said["remote s"].numbers["share"] == 0.75

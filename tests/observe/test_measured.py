@@ -1,4 +1,4 @@
-"""What comes out: costs, streams, traffic, history and inventory, against a topology whose figures are known."""
+"""What comes out: costs, streams, traffic, history, inventory of a topology with known figures."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ def test_the_average_leans_to_the_last_windows_and_a_percentile_to_the_busy_ones
     spark: SparkSession,
 ) -> None:
     # Five windows: 60, none, none, 120 and at last 60 tuples.
-    columns = "topology string, from_task string, to_task string, tuples bigint, bytes bigint, age int, windows int"
+    columns = (
+        "topology string, from_task string, to_task string, tuples bigint, bytes bigint, age int, "
+        "windows int"
+    )
     pulses = [
         ("words", "a.1", "b.1", tuples, None, age, 5)
         for age, tuples in ((4, 60), (1, 120), (0, 60))
@@ -131,7 +134,8 @@ def test_a_doubtful_fit_says_why(spark: SparkSession) -> None:
         component: str, rates: list[int], cpu: list[float], machine_type: str | None = "i7"
     ) -> list[dict[str, Any]]:
         return [
-            task(event_time=NOON + timedelta(minutes=i), task=f"{component}.1", component=component, tuples_in=60 * rate,
+            task(event_time=NOON + timedelta(minutes=i), task=f"{component}.1", component=component,
+                tuples_in=60 * rate,
                  cpu_ms=600.0 * points, machine_type=machine_type)
             for i, (rate, points) in enumerate(zip(rates, cpu, strict=True))
         ]  # fmt: skip
@@ -156,7 +160,10 @@ def test_a_doubtful_fit_says_why(spark: SparkSession) -> None:
 def test_a_clock_an_hour_ahead_is_named_and_put_right(spark: SparkSession) -> None:
     found = measured(spark, word_count(12, ahead={"n2": timedelta(hours=1)}))
     assert found.notes == (
-        "clock: `n2` is about 3600 s ahead of the other nodes; its samples count as that much earlier",
+        (
+            "clock: `n2` is about 3600 s ahead of the other nodes; its samples count as that much "
+            "earlier"
+        ),
     )
     assert {s["to"]: s["tuples_per_s"] for s in found.sections["streams"]} == {
         "split": 200,
@@ -206,8 +213,10 @@ def test_the_inventory_is_what_nodes_last_said_with_their_power(spark: SparkSess
     found = inventory(frame(spark, "nodes", rows))
     flops, ram = 1 * 8 * 3.4 * 16, 16
     assert found["n1"] == {
-        "type": "i7", "sockets": 1, "cores": 8, "ghz": 3.4, "flops_per_cycle": 16, "memory_mb": 16384, "bandwidth_mbps": 1000, "slots": 4,
-        "cpu": 800, "power": {"gflops": pytest.approx(flops), "computation": pytest.approx(0.8 * flops + 0.2 * ram),
+        "type": "i7", "sockets": 1, "cores": 8, "ghz": 3.4, "flops_per_cycle": 16,
+        "memory_mb": 16384, "bandwidth_mbps": 1000, "slots": 4,
+        "cpu": 800, "power": {"gflops": pytest.approx(flops),
+            "computation": pytest.approx(0.8 * flops + 0.2 * ram),
                               "node": pytest.approx(0.5 * flops + 0.25 * ram + 0.25 * 1000)},
     }  # fmt: skip
     assert "ghz" not in found["n2"]

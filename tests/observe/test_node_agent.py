@@ -34,7 +34,8 @@ def test_two_sockets_of_two_cores_with_two_threads_each() -> None:
 
 def test_a_processor_that_says_little() -> None:
     facts = cpu_facts(
-        "processor\t: 0\nBogoMIPS\t: 50.0\nFeatures\t: fp asimd\n\nprocessor\t: 1\nFeatures\t: fp asimd\n"
+        "processor\t: 0\nBogoMIPS\t: 50.0\nFeatures\t: fp asimd\n\nprocessor\t: 1\n"
+        "Features\t: fp asimd\n"
     )
     assert (facts["sockets"], facts["cores"], facts["ghz"], facts["flops_per_cycle"]) == (
         1,

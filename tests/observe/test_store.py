@@ -1,4 +1,4 @@
-"""The store holds every valid sample once, whatever is sent twice or cut off, and keeps aside what is late or wrong."""
+"""The store holds every valid sample once, and keeps aside what is late or wrong."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def refuse_plan(problem: Problem, scheduler: str = "shy") -> Planned:
 
 
 def word_count(**components: Content) -> Content:
-    """Two spouts' tasks, two splitters and one counter on three nodes of which the third is small."""
+    """Two tasks of a spout, two splitters and one counter on three nodes; the third is small."""
     shape: Content = {
         "sentence": {"spout": True, "tasks": 2, "rate": 100, "cpu": 10, "memory_mb": 64},
         "split": {

@@ -47,8 +47,8 @@ def test_others_and_overloads_show_in_the_bars() -> None:
     check_page(html)
     # 40 taken and 90 used of 100: the bar's scale is 130.
     assert (
-        '<i class="others" style="width:30.8%"></i><i class="over" style="width:69.2%"></i><b style="left:76.9%"></b>'
-        in html
+        '<i class="others" style="width:30.8%"></i><i class="over" style="width:69.2%"></i><b '
+        'style="left:76.9%"></b>' in html
     )
     assert "CPU: 90 used by this plan, 40 taken by others, capacity 100" in html
 

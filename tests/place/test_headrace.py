@@ -1,4 +1,4 @@
-"""Our own scheduler: it keeps every rule, reaches the best there is on small problems, and says what would help when it cannot."""
+"""Our own scheduler: keeps every rule, finds the best of small problems, says what would help."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OBJECTIVES: tuple[Objective, ...] = ("traffic", "rate", "batch", "nodes", "balan
 
 
 def small_problems(count: int) -> Iterator[Problem]:
-    """Problems whose plans can all be tried: one worker per node suffices, nothing depends on workers."""
+    """Problems whose plans can all be tried: no rule is about workers, so one per node will do."""
     seed = found = 0
     while found < count:
         content = document(Random(seed), most_tasks=6, most_nodes=3)
@@ -102,7 +102,8 @@ def test_no_plan_is_faster_than_the_fluid_bound() -> None:
             + problem.cpu_rate[owner] * problem.share[task][:, None]
         )
         bound = fluid_rate(
-            classes.instance.count, grows, problem.cpu_fixed[owner], problem.demand[owner][:, 1:], problem.free, problem.node_type,
+            classes.instance.count, grows, problem.cpu_fixed[owner], problem.demand[owner][:, 1:],
+            problem.free, problem.node_type,
             classes.instance.allowed,
         )  # fmt: skip
         if bound is not None and reports:

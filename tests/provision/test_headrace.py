@@ -1,4 +1,4 @@
-"""Our own provisioning with shared machines: within its limits, below its bound, never worse than one machine per task."""
+"""Our own provisioning: within limits, below its bound, never worse than a machine per task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The example applications equal a batch computation of the same input, with a steady plan and with new task counts in every batch."""
+"""The example applications give what a batch computation of the same input gives.
+
+Both with a steady plan and with new task counts in every batch.
+"""
 
 # pyright: reportUnknownParameterType=false
 # pyarrow says nothing about its types.
@@ -70,7 +73,7 @@ def app(name: str, folder: Path, **options: Any) -> tuple[Any, Topology]:
 
 
 def through_csv(table: pa.Table, schema: str, folder: Path) -> pa.Table:
-    """A table written as a file without a headline and read back under the names and types of a Spark schema."""
+    """A table written as a file without a headline and read back under a Spark schema."""
     types = {"string": pa.string(), "double": pa.float64(), "int": pa.int32(), "bigint": pa.int64()}
     columns = {name: types[kind] for name, kind in (column.split() for column in schema.split(","))}
     assert table.column_names == list(columns)
@@ -397,7 +400,10 @@ def test_flight_from_a_file(tmp_path: Path) -> None:
 
 def test_what_a_line_of_the_real_file_says() -> None:
     module = load("flight")
-    line = "2008,1,3,4,2003,1955,2211,2225,WN,335,N712SW,128,150,116,-14,8,IAD,TPA,810,4,8,0,,0,NA,NA,NA,NA,NA"
+    line = (
+        "2008,1,3,4,2003,1955,2211,2225,WN,335,N712SW,128,150,116,-14,8,"
+        "IAD,TPA,810,4,8,0,,0,NA,NA,NA,NA,NA"
+    )
     table = module.records(pa.table({"value": [module.HEADLINE, line, "", None]}))
     assert table.num_rows == 1
     assert module.taxi_times(table).to_pylist() == [

@@ -88,7 +88,8 @@ def test_spouts_of_different_kinds_share_a_batch(spark: SparkSession, tmp_path: 
     )
     run(spark, topology, None, Settings(tmp_path / "run", batches=2))
     assert sorted(came) == [
-        (0, "names n0"), (0, "numbers 0"), (0, "numbers 1"), (1, "names n1"), (1, "numbers 2"), (1, "numbers 3"),
+        (0, "names n0"), (0, "numbers 0"), (0, "numbers 1"), (1, "names n1"), (1, "numbers 2"), (1,
+         "numbers 3"),
     ]  # fmt: skip
 
 
@@ -180,7 +181,8 @@ def test_without_its_connector_kafka_is_refused_with_what_to_do(
     topology = Topology("topic").spout("line", kafka("localhost:9092", "lines"))
     with pytest.raises(
         Unsupported,
-        match=r"Kafka connector is not there: .*--packages org\.apache\.spark:spark-sql-kafka-0-10_2\.13:4",
+        match=r"Kafka connector is not there: .*"
+        r"--packages org\.apache\.spark:spark-sql-kafka-0-10_2\.13:4",
     ):
         run(spark, topology, None, Settings(tmp_path / "run", batches=1))
 

@@ -57,9 +57,11 @@ def numbered(
     """One spout of two tasks, one bolt, and what the bolt emits."""
     came: list[pa.Table] = []
     topology = (
-        Topology("t").spout("numbers", numbers(1), tasks=2).bolt("bolt", function, inputs=inputs, tasks=tasks)
+        Topology("t")
+        .spout("numbers", numbers(1), tasks=2)
+        .bolt("bolt", function, inputs=inputs, tasks=tasks)
         .sink("bolt", Callback(lambda batch, table: came.append(table)))
-    )  # fmt: skip
+    )
     return topology, came
 
 
@@ -187,9 +189,11 @@ def test_a_committed_batch_is_passed_over(tmp_path: Path) -> None:
 
 def test_a_task_sends_the_same_whatever_order_its_input_came_in(tmp_path: Path) -> None:
     topology = (
-        Topology("t").spout("n", numbers(1), tasks=3).bolt("keep", lambda t: t, inputs={"n": "shuffle"})
+        Topology("t")
+        .spout("n", numbers(1), tasks=3)
+        .bolt("keep", lambda t: t, inputs={"n": "shuffle"})
         .bolt("end", lambda t: None, inputs={"keep": "shuffle"}, tasks=2)
-    )  # fmt: skip
+    )
     order = stages(topology.components)
     ready = compiled(topology, order, None, Commit(-1), batch=0, attempt="a", folder=tmp_path)
     packets = [
@@ -278,8 +282,8 @@ def test_a_bolt_that_raises_is_named(tmp_path: Path) -> None:
     assert error.value.task is not None
     assert error.value.task.startswith("bolt.")
     assert (
-        f"component `bolt`, task {error.value.task}, batch 0: ValueError: thirteen (test_rehearsal.py:"
-        in error.value.message
+        f"component `bolt`, task {error.value.task}, batch 0: ValueError: thirteen "
+        f"(test_rehearsal.py:" in error.value.message
     )
     assert came == []
 
@@ -291,9 +295,12 @@ def test_quarantine_keeps_the_batch_aside_and_goes_on(tmp_path: Path) -> None:
         return count(table, state)
 
     topology = (
-        Topology("t").spout("sentence", numbers(1), sentences).bolt("split", split, inputs={"sentence": "shuffle"})
-        .bolt("count", picky, inputs={"split": BY_WORD}, tasks=2, state=COUNTS).sink("count", Parquet(str(tmp_path / "out")))
-    )  # fmt: skip
+        Topology("t")
+        .spout("sentence", numbers(1), sentences)
+        .bolt("split", split, inputs={"sentence": "shuffle"})
+        .bolt("count", picky, inputs={"split": BY_WORD}, tasks=2, state=COUNTS)
+        .sink("count", Parquet(str(tmp_path / "out")))
+    )
     inputs = [{"sentence": pa.table({"value": [n]})} for n in (7, 6, 14)]
     done = rehearse(topology, inputs, settings(tmp_path, on_error="quarantine"))
     assert [d.failure is None for d in done] == [True, False, True]
@@ -356,9 +363,11 @@ def test_state_under_another_key_is_refused(tmp_path: Path) -> None:
         )
 
     topology = (
-        Topology("t").spout("sentence", numbers(1), sentences).bolt("split", split, inputs={"sentence": "shuffle"})
+        Topology("t")
+        .spout("sentence", numbers(1), sentences)
+        .bolt("split", split, inputs={"sentence": "shuffle"})
         .bolt("count", backwards, inputs={"split": BY_WORD}, tasks=2, state=COUNTS)
-    )  # fmt: skip
+    )
     with pytest.raises(BoltFailed, match="keys of other tasks"):
         rehearse(topology, [values(0, 20)], settings(tmp_path))
 
@@ -374,9 +383,14 @@ def test_a_back_edge_delivers_in_the_next_batch(tmp_path: Path) -> None:
 
     came: list[tuple[int, list[int]]] = []
     topology = (
-        Topology("t").spout("numbers", numbers(1)).bolt("halve", halve, tasks=2, inputs={"numbers": "shuffle", "halve": {"stream": "again"}})
-        .sink("halve", Callback(lambda batch, table: came.append((batch, sorted(table["value"].to_pylist())))))
-    )  # fmt: skip
+        Topology("t")
+        .spout("numbers", numbers(1))
+        .bolt("halve", halve, tasks=2, inputs={"numbers": "shuffle", "halve": {"stream": "again"}})
+        .sink(
+            "halve",
+            Callback(lambda batch, table: came.append((batch, sorted(table["value"].to_pylist())))),
+        )
+    )
     in_force = PlanInForce(topology)
     batches = Batches(topology, in_force, settings(tmp_path))
     for batch, value in enumerate((8, 0, 0, 0, 0)):
@@ -391,8 +405,10 @@ def test_a_back_edge_delivers_in_the_next_batch(tmp_path: Path) -> None:
 
 def test_local_or_shuffle_stays_in_the_worker_of_the_plan(tmp_path: Path) -> None:
     topology = (
-        Topology("t").spout("n", numbers(1), tasks=3).bolt("here", lambda t: None, inputs={"n": "local-or-shuffle"}, tasks=4)
-    )  # fmt: skip
+        Topology("t")
+        .spout("n", numbers(1), tasks=3)
+        .bolt("here", lambda t: None, inputs={"n": "local-or-shuffle"}, tasks=4)
+    )
     where = [("a", 0), ("b", 0), ("c", 0), ("a", 0), ("a", 0), ("a", 1), ("b", 0)]
     every = [("n", 0), ("n", 1), ("n", 2), ("here", 0), ("here", 1), ("here", 2), ("here", 3)]
     in_force = PlanInForce(
@@ -413,10 +429,13 @@ def test_input_from_an_earlier_level_waits_at_its_place(tmp_path: Path) -> None:
 
     came: list[pa.Table] = []
     topology = (
-        Topology("t").spout("a", numbers(1), tasks=2).bolt("b", lambda t: t, inputs={"a": "shuffle"}, tasks=3)
-        .bolt("c", lambda t: t, inputs={"b": "shuffle"}, tasks=2).bolt("d", mark, inputs={"a": "shuffle", "b": "all", "c": "global"}, tasks=2)
+        Topology("t")
+        .spout("a", numbers(1), tasks=2)
+        .bolt("b", lambda t: t, inputs={"a": "shuffle"}, tasks=3)
+        .bolt("c", lambda t: t, inputs={"b": "shuffle"}, tasks=2)
+        .bolt("d", mark, inputs={"a": "shuffle", "b": "all", "c": "global"}, tasks=2)
         .sink("d", Callback(lambda batch, table: came.append(table)))
-    )  # fmt: skip
+    )
     rehearse(topology, [{"a": pa.table({"value": list(range(10))})}], settings(tmp_path))
     rows = came[0].to_pylist()
     for source, times in (("a", 1), ("b", 2), ("c", 1)):
@@ -437,10 +456,15 @@ def test_streams_have_their_own_subscribers(tmp_path: Path) -> None:
         )
 
     topology = (
-        Topology("t").spout("n", numbers(1)).bolt("sieve", sieve, inputs={"n": "shuffle"}, form="tuple")
-        .bolt("odd", lambda t: t, inputs={"sieve": {"stream": "odd"}}).bolt("even", lambda t: t, inputs={"sieve": "shuffle"})
-        .sink("odd", keep("odd")).sink("even", keep("even")).sink("sieve", keep("stream"), stream="odd")
-    )  # fmt: skip
+        Topology("t")
+        .spout("n", numbers(1))
+        .bolt("sieve", sieve, inputs={"n": "shuffle"}, form="tuple")
+        .bolt("odd", lambda t: t, inputs={"sieve": {"stream": "odd"}})
+        .bolt("even", lambda t: t, inputs={"sieve": "shuffle"})
+        .sink("odd", keep("odd"))
+        .sink("even", keep("even"))
+        .sink("sieve", keep("stream"), stream="odd")
+    )
     rehearse(topology, [{"n": pa.table({"value": [1, 2, 3, 4]})}], settings(tmp_path))
     assert came == {"odd": [1, 3], "even": [2, 4], "stream": [1, 3]}
 
@@ -455,9 +479,11 @@ def test_state_behind_a_global_grouping_is_held_by_the_first_task(tmp_path: Path
         return new.append_column("task", pa.array([task])), new
 
     topology = (
-        Topology("t").spout("n", numbers(1), tasks=3).bolt("add", add, inputs={"n": "global"}, tasks=3, state=total)
+        Topology("t")
+        .spout("n", numbers(1), tasks=3)
+        .bolt("add", add, inputs={"n": "global"}, tasks=3, state=total)
         .sink("add", Callback(lambda batch, table: came.extend(table.to_pylist())))
-    )  # fmt: skip
+    )
     rehearse(
         topology,
         [{"n": pa.table({"value": [1, 2, 3]})}, {"n": pa.table({"value": [10]})}],

@@ -63,7 +63,7 @@ def test_every_key_group_has_one_owner(tasks: int) -> None:
 
 
 def test_key_groups_are_the_same_in_every_version() -> None:
-    """State files of earlier runs rely on these numbers: if they change, state of before can no longer be divided."""
+    """State files rely on these numbers: if they change, earlier state can no longer be divided."""
     table = pa.table(
         {"word": ["amber", "birch", None], "n": pa.array([1, 2**40, None], pa.int64())}
     )

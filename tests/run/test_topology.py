@@ -50,12 +50,16 @@ REFUSED: list[tuple[Callable[[Topology], Topology], str]] = [
     (lambda t: t.bolt("x", split, inputs={"sentence": "fields"}), "names no fields"),
     (lambda t: t.bolt("x", split, inputs={}), "a bolt needs inputs"),
     (lambda t: t.bolt("a.b", split, inputs={"sentence": "shuffle"}), "holds no `.`"),
-    (lambda t: t.bolt("x", split, inputs={"sentence": "shuffle"}, state=COUNTS), "one is grouped by shuffle"),
-    (lambda t: t.bolt("x", split, inputs={"split": {"grouping": "fields", "fields": ["a", "b"]}}, state=COUNTS), "1 key columns"),
-    (lambda t: t.bolt("x", split, inputs={"split": BY_WORD, "sentence": "global"}, state=COUNTS), "not both"),
+    (lambda t: t.bolt("x", split, inputs={"sentence": "shuffle"}, state=COUNTS),
+     "one is grouped by shuffle"),
+    (lambda t: t.bolt("x", split, inputs={"split": {"grouping": "fields", "fields": ["a", "b"]}},
+     state=COUNTS), "1 key columns"),
+    (lambda t: t.bolt("x", split, inputs={"split": BY_WORD, "sentence": "global"}, state=COUNTS),
+     "not both"),
     (lambda t: t.sink("counts", Parquet("x")), "did you mean `count`"),
     (lambda t: t.with_tasks({"nobody": 3}), "`nobody`, which there is not"),
-    (lambda t: t.bolt("x", split, inputs={"sentence": "shuffle"}, form=cast(Any, "rows")), "not one of arrow, pandas, tuple"),
+    (lambda t: t.bolt("x", split, inputs={"sentence": "shuffle"}, form=cast(Any, "rows")),
+     "not one of arrow, pandas, tuple"),
 ]  # fmt: skip
 
 

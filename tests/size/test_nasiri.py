@@ -1,4 +1,4 @@
-"""Nasiri's algorithms 1 and 2 on examples worked by hand, and the exhaustive search against another one."""
+"""Nasiri's algorithms 1 and 2 on examples worked by hand; the exhaustive search against another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LSA and MBA on the authors' profiles: threads, CPU and memory of each task as their implementation gives them."""
+"""LSA and MBA on the authors' profiles: threads, CPU and memory as in their implementation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from tests.size.workloads import workload_of
 PROFILES: dict[str, dict[int, tuple[float, float, float]]] = {
     "xml": {1: (310, 84.69, 35.63)},
     "table": {
-        1: (3, 1.02, 1.15), 2: (5, 2.04, 1.15), 10: (10, 11.22, 3.45), 40: (20, 26.53, 9.2), 50: (30, 38.78, 12.64),
+        1: (3, 1.02, 1.15), 2: (5, 2.04, 1.15), 10: (10, 11.22, 3.45), 40: (20, 26.53, 9.2),
+        50: (30, 38.78, 12.64),
         60: (40, 54.08, 16.09),
     },
     "pi": {1: (105, 92.35, 2.07), 2: (110, 94.9, 3.53)},
     "write": {1: (60000, 58.27, 11.95), 2: (50000, 51.84, 2.76)},
-    "blob": {1: (2, 6.73, 23.92), 2: (3, 6.63, 23.98), 20: (10, 14.69, 26.3), 30: (20, 54.18, 28.74), 50: (30, 76.73, 31.38)},
+    "blob": {1: (2, 6.73, 23.92), 2: (3, 6.63, 23.98), 20: (10, 14.69, 26.3), 30: (20, 54.18,
+        28.74), 50: (30, 76.73, 31.38)},
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ def workload_of(content: dict[str, Any]) -> Workload:
 def chain(
     costs_ms: Sequence[float], *, rate: float = 10, fixed: float = 0.0, nodes: int = 2, **node: Any
 ) -> dict[str, Any]:
-    """A source that costs nothing and bolts b1, b2, .. behind each other, on alike nodes of one core."""
+    """A source that costs nothing and bolts b1, b2, .. in a row, on alike nodes of one core."""
     components: dict[str, Any] = {"source": {"spout": True, "rate": rate}}
     before = "source"
     for i in range(1, len(costs_ms) + 1):
@@ -41,7 +41,7 @@ def at_rate(topology: dict[str, Any], factor: float) -> dict[str, Any]:
 
 
 def two_bolts(**catalog: dict[str, Any]) -> dict[str, Any]:
-    """s is free; on small machines a takes 10 ms and b 20 ms per tuple, on large ones half of that."""
+    """s is free; on small machines a takes 10 ms and b 20 ms per tuple, on large ones half."""
     components = {
         "s": {"spout": True, "rate": 1},
         "a": {"inputs": {"s": "shuffle"}},

@@ -40,41 +40,59 @@ def counts(*rows: tuple[str, ...] | tuple[str, Any] | tuple[str, str, Any]) -> l
 
 
 PAGE: dict[str, Any] = {
-    "id": ID, "encodedId": ID, "name": "word-count", "owner": "ann", "status": "ACTIVE", "uptime": "29m 19s", "uptimeSeconds": 1759,
-    "workersTotal": 2, "executorsTotal": 8, "tasksTotal": 10, "window": "600", "windowHint": "10m 0s", "msgTimeout": 30,
+    "id": ID, "encodedId": ID, "name": "word-count", "owner": "ann", "status": "ACTIVE",
+    "uptime": "29m 19s", "uptimeSeconds": 1759,
+    "workersTotal": 2, "executorsTotal": 8, "tasksTotal": 10, "window": "600",
+    "windowHint": "10m 0s", "msgTimeout": 30,
     "schedulerDisplayResource": True, "requestedCpu": 80.0,
     "workers": [
-        {"topologyId": ID, "supervisorId": "aaaa1111-x", "host": "node-a", "port": 6700, "executorsTotal": 5, "assignedCpu": 60.0,
-         "assignedMemOnHeap": 500.0, "assignedMemOffHeap": 12.0, "componentNumTasks": {"sentence": 2, "split": 3}},
-        {"topologyId": ID, "supervisorId": "bbbb2222-x", "host": "node-b", "port": 6700, "executorsTotal": 3, "assignedCpu": 30.0,
+        {"topologyId": ID, "supervisorId": "aaaa1111-x", "host": "node-a", "port": 6700,
+         "executorsTotal": 5, "assignedCpu": 60.0,
+         "assignedMemOnHeap": 500.0, "assignedMemOffHeap": 12.0,
+         "componentNumTasks": {"sentence": 2, "split": 3}},
+        {"topologyId": ID, "supervisorId": "bbbb2222-x", "host": "node-b", "port": 6700,
+         "executorsTotal": 3, "assignedCpu": 30.0,
          "assignedMemOnHeap": 256.0, "assignedMemOffHeap": 0.0, "componentNumTasks": {"count": 3}},
     ],
-    "topologyStats": [{"windowPretty": "10m 0s", "window": "600", "emitted": 720000, "transferred": 600000}],
-    "spouts": [{"spoutId": "sentence", "encodedSpoutId": "sentence", "executors": 2, "tasks": 4, "emitted": 60600, "transferred": 60600,
-                "completeLatency": "12.345", "acked": 60000, "failed": 0, "lastError": "", "errorTime": None,
+    "topologyStats": [{"windowPretty": "10m 0s", "window": "600", "emitted": 720000,
+        "transferred": 600000}],
+    "spouts": [{"spoutId": "sentence", "encodedSpoutId": "sentence", "executors": 2, "tasks": 4,
+        "emitted": 60600, "transferred": 60600,
+                "completeLatency": "12.345", "acked": 60000, "failed": 0, "lastError": "",
+                "errorTime": None,
                 "requestedMemOnHeap": 128.0, "requestedMemOffHeap": 0.0, "requestedCpu": 10.0}],
     "bolts": [
-        {"boltId": "split", "executors": 3, "tasks": 3, "emitted": 420000, "transferred": 420000, "executed": 60000,
-         "executeLatency": "0.100", "processLatency": "0.120", "capacity": "0.003", "acked": 60000, "failed": 0,
+        {"boltId": "split", "executors": 3, "tasks": 3, "emitted": 420000, "transferred": 420000,
+         "executed": 60000,
+         "executeLatency": "0.100", "processLatency": "0.120", "capacity": "0.003", "acked": 60000,
+         "failed": 0,
          "requestedMemOnHeap": 128.0, "requestedMemOffHeap": 64.0, "requestedCpu": 10.0},
-        {"boltId": "count", "executors": 3, "tasks": 3, "emitted": 0, "transferred": 0, "executed": 300600, "executeLatency": "4.000",
+        {"boltId": "count", "executors": 3, "tasks": 3, "emitted": 0, "transferred": 0,
+         "executed": 300600, "executeLatency": "4.000",
          "processLatency": "4.100", "capacity": "0.912", "acked": 300000, "failed": 7,
          "requestedMemOnHeap": 128.0, "requestedMemOffHeap": 0.0, "requestedCpu": 10.0},
     ],
-    "configuration": {"topology.priority": 10, "topology.worker.max.heap.size.mb": 768.0, "storm.id": ID},
+    "configuration": {"topology.priority": 10, "topology.worker.max.heap.size.mb": 768.0,
+        "storm.id": ID},
 }  # fmt: skip
 METRICS: dict[str, Any] = {
     "window": "600", "windowHint": "10m 0s",
-    "spouts": [{"id": "sentence", "emitted": counts(("default", 60000), ("tick", 600), ("__ack_init", 60000), ("__system", 20)),
-                "transferred": counts(("default", 60000)), "acked": counts(("default", 60000)), "failed": [],
+    "spouts": [{"id": "sentence", "emitted": counts(("default", 60000), ("tick", 600),
+        ("__ack_init", 60000), ("__system", 20)),
+                "transferred": counts(("default", 60000)), "acked": counts(("default", 60000)),
+                "failed": [],
                 "complete_ms_avg": counts(("default", "12.345"))}],
     "bolts": [
-        {"id": "split", "emitted": counts(("default", 420000), ("__ack_ack", 60000)), "transferred": counts(("default", 420000)),
-         "executed": counts(("sentence", "default", 60000)), "executed_ms_avg": counts(("sentence", "default", "0.100")),
+        {"id": "split", "emitted": counts(("default", 420000), ("__ack_ack", 60000)),
+         "transferred": counts(("default", 420000)),
+         "executed": counts(("sentence", "default", 60000)),
+         "executed_ms_avg": counts(("sentence", "default", "0.100")),
          "process_ms_avg": counts(("sentence", "default", "0.120")), "acked": [], "failed": []},
         {"id": "count", "emitted": [], "transferred": [],
-         "executed": counts(("split", "default", 300000), ("sentence", "tick", 1800), ("__system", "__tick", 600)),
-         "executed_ms_avg": counts(("split", "default", "4.000"), ("sentence", "tick", "1.000"), ("__system", "__tick", "9.000")),
+         "executed": counts(("split", "default", 300000), ("sentence", "tick", 1800), ("__system",
+             "__tick", 600)),
+         "executed_ms_avg": counts(("split", "default", "4.000"), ("sentence", "tick", "1.000"),
+             ("__system", "__tick", "9.000")),
          "process_ms_avg": [], "acked": [], "failed": []},
     ],
 }  # fmt: skip
@@ -82,9 +100,12 @@ METRICS: dict[str, Any] = {
 
 def drawn(kind: str, *inputs: tuple[str, str, str]) -> dict[str, Any]:
     return {
-        ":type": kind, ":capacity": 0, ":latency": None, ":transferred": {"default": 1}, ":link": "/component.html",
-        ":stats": [{":host": "node-a", ":port": 6700, ":uptime_secs": 1700, ":transferred": {"600": {"default": 1}}}],
-        ":inputs": [{":component": c, ":stream": s, ":sani-stream": s, ":grouping": g} for c, s, g in inputs],
+        ":type": kind, ":capacity": 0, ":latency": None, ":transferred": {"default": 1},
+        ":link": "/component.html",
+        ":stats": [{":host": "node-a", ":port": 6700, ":uptime_secs": 1700,
+            ":transferred": {"600": {"default": 1}}}],
+        ":inputs": [{":component": c, ":stream": s, ":sani-stream": s, ":grouping": g} for c, s,
+            g in inputs],
     }  # fmt: skip
 
 
@@ -96,9 +117,11 @@ VISUALIZATION: dict[str, Any] = {
 SUPERVISORS: dict[str, Any] = {
     "schedulerDisplayResource": True,
     "supervisors": [
-        {"id": "aaaa1111-x", "host": "node-a", "uptimeSeconds": 9000, "slotsTotal": 4, "slotsUsed": 3, "slotsFree": 1, "totalMem": 4096.0,
+        {"id": "aaaa1111-x", "host": "node-a", "uptimeSeconds": 9000, "slotsTotal": 4,
+         "slotsUsed": 3, "slotsFree": 1, "totalMem": 4096.0,
          "totalCpu": 400.0, "usedMem": 1024.0, "usedCpu": 160.0},
-        {"id": "bbbb2222-x", "host": "node-b", "uptimeSeconds": 9000, "slotsTotal": 4, "slotsUsed": 1, "slotsFree": 3, "totalMem": 4096.0,
+        {"id": "bbbb2222-x", "host": "node-b", "uptimeSeconds": 9000, "slotsTotal": 4,
+         "slotsUsed": 1, "slotsFree": 3, "totalMem": 4096.0,
          "totalCpu": 400.0, "usedMem": 256.0, "usedCpu": 30.0},
     ],
 }  # fmt: skip
@@ -134,11 +157,13 @@ def test_a_topology_with_its_groupings_rates_and_resources(tmp_path: Path):
         "components": {
             "sentence": {"spout": True, "tasks": 2, "rate": 101.0, "cpu": 10.0, "memory_mb": 128.0},
             "split": {
-                "tasks": 3, "inputs": {"sentence": [{"stream": "default", "grouping": "local-or-shuffle"}]}, "cpu": 10.0, "memory_mb": 192.0,
+                "tasks": 3, "inputs": {"sentence": [{"stream": "default",
+                    "grouping": "local-or-shuffle"}]}, "cpu": 10.0, "memory_mb": 192.0,
             },
             "count": {
                 "tasks": 3,
-                "inputs": {"split": [{"stream": "default", "grouping": "fields"}], "sentence": [{"stream": "tick", "grouping": "all"}]},
+                "inputs": {"split": [{"stream": "default", "grouping": "fields"}],
+                    "sentence": [{"stream": "tick", "grouping": "all"}]},
                 "cpu": 10.0,
                 "memory_mb": 128.0,
             },
@@ -152,7 +177,8 @@ def test_streams_carry_what_was_emitted_in_the_window(tmp_path: Path):
     assert streams["split", "count"]["tuples_per_s"] == 700.0
     assert streams["split", "count"]["selectivity"] == 7.0  # of 60,000 executed
     assert streams["sentence", "count"] == {
-        "from": "sentence", "to": "count", "stream": "tick", "tuples_per_s": 1.0, "selectivity": pytest.approx(600 / 60600, rel=1e-5),
+        "from": "sentence", "to": "count", "stream": "tick", "tuples_per_s": 1.0,
+        "selectivity": pytest.approx(600 / 60600, rel=1e-5),
     }  # fmt: skip
 
 
@@ -273,7 +299,8 @@ def served(answers: dict[str, Any]) -> Generator[str]:
 def ui(*topologies: str) -> dict[str, Any]:
     page = f"/topology/{ID}"
     return {
-        "/topology/summary": {"topologies": [{"id": i, "name": i.rsplit("-", 2)[0], "status": "ACTIVE"} for i in topologies]},
+        "/topology/summary": {"topologies": [{"id": i, "name": i.rsplit("-", 2)[0],
+            "status": "ACTIVE"} for i in topologies]},
         page: PAGE, f"{page}/metrics": METRICS, f"{page}/visualization": VISUALIZATION,
         "/supervisor/summary": SUPERVISORS, "/cluster/summary": CLUSTER,
     }  # fmt: skip

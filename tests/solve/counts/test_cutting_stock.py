@@ -1,4 +1,4 @@
-"""Machines by patterns: what they hold is what fits, and on small cases they are the cheapest there are."""
+"""Machines by patterns: what they hold fits, and on small cases none are cheaper."""
 
 from __future__ import annotations
 

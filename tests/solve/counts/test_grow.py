@@ -1,4 +1,4 @@
-"""The relaxation against closed forms, and counts with places against an independent calculation."""
+"""The relaxation against closed forms; counts with places against an independent calculation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from tests.size.workloads import chain, workload_of
 def pools(**changes: object) -> Pools:
     """One component of 10 and 20 points at factor 1 on two kinds of machines of 100 points."""
     plain = Pools(
-        by_rate=np.array([[10.0, 20.0]]), fixed=np.zeros((1, 2)), other=np.zeros((1, 1)), thread=np.full(2, 100.0),
-        may=np.ones((1, 2), bool), cpu=np.full(2, 100.0), room=np.full((2, 1), np.inf), most=np.array([10**9]), apart=np.array([False]),
+        by_rate=np.array([[10.0, 20.0]]), fixed=np.zeros((1, 2)), other=np.zeros((1, 1)),
+        thread=np.full(2, 100.0),
+        may=np.ones((1, 2), bool), cpu=np.full(2, 100.0), room=np.full((2, 1), np.inf),
+        most=np.array([10**9]), apart=np.array([False]),
     )  # fmt: skip
     return replace(plain, **changes)  # pyright: ignore[reportArgumentType]
 

@@ -1,4 +1,4 @@
-"""Clusters of classes: joined only where they may be, the same traffic as their classes, and better plans of large problems."""
+"""Clusters of classes: joined only where allowed, with their classes' traffic, for better plans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from headrace.solve.least_traffic.search import (
 
 
 def operators(seed: int, classes: int = 400, nodes: int = 60, *, strict: bool = False) -> Instance:
-    """Components that mostly read near ones, on nodes 3:2:1; `strict`: with two topologies, pins and separations."""
+    """Components that mostly read near ones, on nodes 3:2:1.
+
+    `strict`: with two topologies, pins and separations.
+    """
     rng = np.random.default_rng(seed)
     count = rng.integers(1, 12, classes)
     group = np.arange(classes) * (2 if strict else 1) // classes

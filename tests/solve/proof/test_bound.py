@@ -1,4 +1,4 @@
-"""The bound for large instances: never above the optimum, above zero where traffic must cross, quick at scale."""
+"""The bound for large instances: never above the optimum, above 0 where traffic must cross."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_deadline_that_has_passed_leaves_the_trivial_bound() -> None:
 
 
 def chain(*, classes: int, tasks_each: int, nodes: int) -> Instance:
-    """Components one after the other, all their task pairs joined; the nodes just hold all tasks."""
+    """Components in a row, all their task pairs joined; the nodes just hold all tasks."""
     return Instance(
         count=np.full(classes, tasks_each),
         edge_a=np.arange(classes - 1),
