@@ -1,19 +1,21 @@
 """Small topologies whose results are known, for the tests of running."""
 
-# pyright: reportUnknownParameterType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false
 # pyarrow says nothing about its types.
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headrace.run import Keyed, Parquet, Topology
+from headrace.run import Callback, Keyed, Parquet, Topology
+from headrace.run.batches import Settings
+from headrace.run.placement import Placement
 from headrace.run.sources import Source, numbers
 from headrace.run.topology import Form
 
@@ -120,3 +122,26 @@ def places(
     """Tasks dealt over nodes in turn."""
     every = [(name, number) for name, count in tasks.items() for number in range(count)]
     return {task: (nodes[i % len(nodes)], 0) for i, task in enumerate(every)}
+
+
+def settings(folder: Path, **others: Any) -> Settings:
+    return Settings(folder / "run", **others)
+
+
+def plan(name: str = "plan", nodes: tuple[str, ...] = ("a", "b"), **tasks: int) -> Placement:
+    counts = {"sentence": 2, "split": 3, "count": 2, **tasks}
+    return Placement(name, counts, places(counts, nodes))
+
+
+def numbered(
+    folder: Path, function: Callable[..., Any], inputs: Any, tasks: int = 3
+) -> tuple[Topology, list[pa.Table]]:
+    """One spout of two tasks, one bolt, and what the bolt emits."""
+    came: list[pa.Table] = []
+    topology = (
+        Topology("t")
+        .spout("numbers", numbers(1), tasks=2)
+        .bolt("bolt", function, inputs=inputs, tasks=tasks)
+        .sink("bolt", Callback(lambda batch, table: came.append(table)))
+    )
+    return topology, came
