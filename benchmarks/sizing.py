@@ -15,6 +15,7 @@ from headrace.errors import HeadraceError, Infeasible
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.generate import cao_budgets, cao_pipeline, nasiri_scenario, random_topology
 from headrace.model.read import read, validated
+from headrace.model.request import Request
 from headrace.model.sized import Provisioned, Sized
 from headrace.model.workload import Workload
 from headrace.place.headrace import headrace as place_by_headrace
@@ -72,11 +73,11 @@ def published() -> Iterator[Row]:
     """Flight and WRF (Cao, tables 1, 2 and 6)."""
     for name in ("flight", "wrf"):
         files = cao(name)
-        best = optimal(files, budget=BUDGET)
-        theirs = botm(files, budget=BUDGET)
+        best = optimal(files, Request(budget=BUDGET))
+        theirs = botm(files, Request(budget=BUDGET))
         yield Row(
             f"{name}: the optimum, proven",
-            *within(median_seconds(lambda f=files: optimal(f, budget=BUDGET)), 0.2, "s"),
+            *within(median_seconds(lambda f=files: optimal(f, Request(budget=BUDGET))), 0.2, "s"),
         )
         share = theirs.rate / best.rate
         yield Row(
@@ -114,14 +115,14 @@ def random_pipelines(quick: bool) -> Iterator[Row]:
             content = cao_pipeline(modules, 2 * modules, seed=seed)
             budget = cao_budgets(content)[seed % 6]
             files = workload(content)
-            best = optimal(files, budget=budget)
+            best = optimal(files, Request(budget=budget))
             for name, algorithm in (
                 ("botm", botm),
                 ("vm-greedy", vm_greedy),
                 ("uniform", uniform),
                 ("headrace", provision),
             ):
-                shares[name].append(algorithm(files, budget=budget).rate / best.rate)
+                shares[name].append(algorithm(files, Request(budget=budget)).rate / best.rate)
             cheap = provision(sharing(files), rate=best.rate)
             per_cost.append(cheap.rate / cheap.cost / (best.rate / best.cost))
         for name, values in shares.items():
@@ -140,7 +141,7 @@ def random_pipelines(quick: bool) -> Iterator[Row]:
     for seed in range(2 if quick else 6):
         content = cao_pipeline(100, 200, seed=seed)
         files, budget = workload(content), cao_budgets(content)[seed]
-        times.append(timed(lambda f=files, b=budget: optimal(f, budget=b))[1])
+        times.append(timed(lambda f=files, b=budget: optimal(f, Request(budget=b)))[1])
     yield Row(
         f"100 modules x 16 types, {len(times)} instances: the optimum, proven; longest",
         *within(max(times), 10, "s CPU"),
@@ -215,10 +216,10 @@ def least_cost_of_examples() -> Iterator[Row]:
     """The reverse question on Cao's examples: the cheapest machines for shares of the best rate."""
     for name in ("flight", "wrf"):
         files = cao(name)
-        best = optimal(files, budget=BUDGET)
+        best = optimal(files, Request(budget=BUDGET))
         for part in (0.4, 0.7, 1.0):
             plan, seconds = timed(lambda f=files, r=best.rate * part: provision(sharing(f), rate=r))
-            alone = optimal(files, rate=best.rate * part)
+            alone = optimal(files, Request(rate=best.rate * part))
             what = f"{name} at {part:g} of the best rate: {len(plan.problem.nodes)} machines, {plan.cost / alone.cost:.3f} of the cost alone"
             yield Row(what, f"gap {plan.gap:.4f}, {seconds:.1f} s CPU")
 

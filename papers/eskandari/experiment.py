@@ -26,7 +26,7 @@ from headrace.place.t3_scheduler import (
     construct_simplified_graph,
     group_partitioning,
 )
-from headrace.planner import Planned, place
+from headrace.planner import Plan, place
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder's other modules
 
@@ -101,7 +101,7 @@ def cell(shape: str, cluster: str, size: int) -> Cell:
     )
 
 
-def planned(problem: Problem, by: str) -> Planned:
+def planned(problem: Problem, by: str) -> Plan:
     """A plan timed in CPU seconds, which other work on the machine does not change; of the optimum the judge asks a proof."""
     plan = place(problem, by, clock=time.process_time, bounded=by == OPTIMAL)
     assert plan.report is not None

@@ -27,7 +27,7 @@ from headrace.judge.report import FIGURES, Report, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.move.change import moving, task_state_mb, volumes_between
 from headrace.move.relabel import relabel
-from headrace.planner import Planned, place
+from headrace.planner import Plan, place
 
 KEPT = (
     "inter_node_traffic",
@@ -79,7 +79,7 @@ class World(Protocol):
 
     def history(self) -> Sequence[Entry]: ...
     def keep(self, entry: Entry) -> None: ...
-    def apply(self, planned: Planned) -> None:
+    def apply(self, planned: Plan) -> None:
         """Put a plan into force; it takes effect at the next batch."""
         ...
 
@@ -119,7 +119,7 @@ def step(world: World, settings: Settings) -> Entry:
 
 def decide(
     problem: Problem, history: Sequence[Entry], now_s: float, settings: Settings
-) -> tuple[Entry, Planned | None]:
+) -> tuple[Entry, Plan | None]:
     """What to do about a running plan, and the plan to put in its place; pure."""
     running = problem.current
     if running is None:
@@ -133,7 +133,6 @@ def decide(
         seed=settings.seed,
         move_cost=None if homeless else settings.move_cost,
     )
-    assert planned.assignment is not None
     better = relabel(problem, running, planned.assignment).plan
     then = judge(problem, better, objective=settings.objective, bounded=False)
     now = None if homeless else judge(problem, running, objective=settings.objective, bounded=False)

@@ -22,7 +22,7 @@ from headrace.model.document import FORMAT, Node
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.read import Inputs, validated
 from headrace.observe.pipeline import Question, observe_folder
-from headrace.planner import Planned
+from headrace.planner import Plan
 from headrace.run.batches import BatchDone
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.stages import stages
@@ -113,10 +113,10 @@ def assignment_of(problem: Problem, running: Placement) -> Assignment:
     return Assignment(node, worker)
 
 
-def placement_of(planned: Planned, name: str, nodes: Mapping[str, Node]) -> Placement:
+def placement_of(planned: Plan, name: str, nodes: Mapping[str, Node]) -> Placement:
     """A plan as the engine takes it."""
     problem, assignment = planned.problem, planned.assignment
-    if assignment is None or (assignment.node == UNPLACED).any():
+    if (assignment.node == UNPLACED).any():
         raise InvalidInput(f"{name} does not place every task")
     places = {
         (component, k): (
@@ -189,7 +189,7 @@ class OnSpark:
     def keep(self, entry: Entry) -> None:
         history.keep(self.store, entry)
 
-    def apply(self, planned: Planned) -> None:
+    def apply(self, planned: Plan) -> None:
         number = 1 + sum(entry.applied for entry in self.history())
         self.plan.set(placement_of(planned, f"plan-{number}", self.nodes()))
 
