@@ -45,7 +45,7 @@ LEAST = {
     "where there is room the plan is feasible": 8,
     "the smallest problems work": 9,
     "a cycle works or is named": 1,
-    "no plan is better than the best": 1,
+    "no plan is better than the best": 0,  # some are never feasible on these; see below
 }
 
 every_scheduler = pytest.mark.parametrize("name", SCHEDULERS)
@@ -85,6 +85,13 @@ def test_a_promise_holds(name: str, promise: str) -> None:
     verdict = check_promise(promise, subject(name))
     assert verdict.failures == ()
     assert verdict.checked >= LEAST[promise], "too few plans to say that it holds"
+
+
+def test_many_schedulers_have_feasible_plans_to_compare_with_the_best() -> None:
+    promise = "no plan is better than the best"
+    checked = [check_promise(promise, subject(name)).checked for name in SCHEDULERS]
+    assert sum(n > 0 for n in checked) >= 10
+    assert sum(checked) >= 60
 
 
 @pytest.mark.parametrize("seed", SMALL_SEEDS)

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.judge.traffic import traffic
@@ -29,6 +28,7 @@ from headrace.solve.classes import Classes, classes_of
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.fit import slots_taken
 from headrace.solve.least_traffic.search import least_crossing_search
+from headrace.solve.matching import cheapest_matching
 from headrace.solve.rate.brim import brimful_counts
 from headrace.solve.rate.speed import Costs, batch_time, costs_of, fast_counts, sustained
 from headrace.solve.rate.spread import spread
@@ -114,13 +114,11 @@ def on_the_roomiest_nodes(problem: Problem, classes: Classes, x: Ints) -> Ints:
     if len(busy) * len(problem.nodes) > MOST_CHOICES or not np.isfinite(full).any(axis=1).all():
         return x
     # Steep: one node near its limit weighs more than many that are half full.
-    rows, columns = linear_sum_assignment(
-        np.where(np.isfinite(full), np.minimum(full, 10.0) ** 8, 1e12)
-    )
-    if not np.isfinite(full[rows, columns]).all():
+    columns = cheapest_matching(np.where(np.isfinite(full), np.minimum(full, 10.0) ** 8, 1e12))
+    if not np.isfinite(full[np.arange(len(busy)), columns]).all():
         return x
     moved = np.zeros_like(x)
-    moved[:, columns] = x[:, busy[rows]]
+    moved[:, columns] = x[:, busy]
     return moved
 
 
