@@ -41,13 +41,13 @@ from headrace.control.prediction import BatchFigures, median_figures, predict_ba
 from headrace.errors import HeadraceError
 from headrace.model.cluster import nodes_of
 from headrace.model.read import Inputs, read
+from headrace.model.topology import Topology
 from headrace.planner import place
 from headrace.run.apps import load, topology_of
 from headrace.run.batches import BatchDone, Settings
 from headrace.run.fleet import local_fleet
 from headrace.run.machines import machines_of
 from headrace.run.placement import Placement, PlanInForce
-from headrace.run.topology import Topology
 
 CLUSTER = """
 format: headrace/1
@@ -100,10 +100,10 @@ def laden_word_count(words: int, tasks: int, out: Path) -> Topology:
         "split": Laden(app.split),
     }
     laden = {
-        name: replace(topology.work[name], function=function)
+        name: replace(topology.code[name], function=function)
         for name, function in functions.items()
     }
-    return replace(topology, work={**topology.work, **laden})
+    return replace(topology, code={**topology.code, **laden})
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from measure import Row
 
 from headrace.control.live import Site, on_fleet
 from headrace.errors import HeadraceError
+from headrace.model.topology import Topology
 from headrace.run.apps import load, topology_of
 from headrace.run.batches import BatchDone, Settings
 from headrace.run.fleet import local_fleet
 from headrace.run.machines import machines_of
 from headrace.run.placement import Placement
-from headrace.run.topology import Topology
 
 CLUSTER = "format: headrace/1\ncluster:\n  nodes:\n    n{1..3}: {cpu: 200, memory_mb: 1024}\n"
 WORDS_PER_SENTENCE = 10

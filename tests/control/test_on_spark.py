@@ -26,13 +26,13 @@ from headrace.demo import NODES, fleet_cluster
 from headrace.errors import InvalidInput
 from headrace.model.cluster import nodes_of
 from headrace.model.problem import UNPLACED
+from headrace.model.topology import Topology
 from headrace.planner import place
 from headrace.run.apps import load, topology_of
 from headrace.run.batches import BatchDone, Settings
 from headrace.run.placement import Placement, PlanInForce, check_cores
 from headrace.run.rehearsal import rehearse
 from headrace.run.task import where_am_i
-from headrace.run.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,8 +19,8 @@ from headrace.spark import require_spark
 
 if TYPE_CHECKING:
     from headrace.control.loop import Entry, LoopSettings
+    from headrace.model.topology import Topology
     from headrace.run.batches import BatchDone, Settings
-    from headrace.run.topology import Topology
 
 MASTERS = ("spark://", "k8s://", "yarn", "local")
 

@@ -27,6 +27,7 @@ from headrace.control.loop import Entry, LoopSettings
 from headrace.control.on_spark import OnSpark, background, decide_after_batches
 from headrace.errors import InvalidInput, Unsupported
 from headrace.model.read import Inputs
+from headrace.model.topology import Topology
 from headrace.run import engine
 from headrace.run.addresses import check_reachable
 from headrace.run.batches import BatchDone, Settings
@@ -36,7 +37,6 @@ from headrace.run.located import SETTINGS
 from headrace.run.machines import machines_of
 from headrace.run.placement import Placement, PlanInForce, check_cores
 from headrace.run.supervisor import find_fleet
-from headrace.run.topology import Topology
 from headrace.spark import is_local, session
 
 BACK_WITHIN_S = 20  # a lost executor comes back within seconds

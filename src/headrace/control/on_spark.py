@@ -21,13 +21,13 @@ from headrace.model.cluster import nodes_of
 from headrace.model.document import FORMAT, Node
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.read import Inputs, validated
+from headrace.model.topology import Topology
 from headrace.observe.pipeline import Question, observe_folder
 from headrace.planner import Planned, place
 from headrace.run.batches import BatchDone
 from headrace.run.machines import cores_of
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.stages import stages
-from headrace.run.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
