@@ -36,14 +36,14 @@ DEFAULTS = {
 }
 
 
-def require_spark(what: str = "this") -> None:
+def require_spark(what: str, *, otherwise: str | None = None) -> None:
     """Refuse, in one line, what needs Spark where it is not installed."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise Unsupported(
             f"`{what}` needs Spark, which is not installed (missing: {', '.join(missing)})",
             resource="spark",
-            fix="pip install 'headrace[spark]'",
+            fix="pip install 'headrace[spark]'" + (f", or {otherwise}" if otherwise else ""),
         )
 
 

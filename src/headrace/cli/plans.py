@@ -204,6 +204,10 @@ def demo(out: str, plan_only: bool, as_json: bool) -> None:
     from headrace.demo import demo_files, run_demo
     from headrace.model.build import build
     from headrace.page import page
+    from headrace.spark import require_spark
+
+    if not plan_only:
+        require_spark("demo", otherwise="headrace demo --plan-only")
 
     def say(message: str) -> None:
         click.echo(message, err=True)
