@@ -12,7 +12,7 @@ import pytest
 
 from headrace.checks.problems import Content, problem_of
 from headrace.control.history import entries, keep
-from headrace.control.loop import Entry, Settings, decide, run, step
+from headrace.control.loop import Entry, LoopSettings, decide, run, step
 from headrace.errors import InvalidInput
 from headrace.judge.report import judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
@@ -79,7 +79,7 @@ class Simulated:
         return self.left > 0
 
 
-SETTINGS = Settings(objective="batch", interval_s=60, dwell_s=60, improve_percent=5)
+SETTINGS = LoopSettings(objective="batch", interval_s=60, dwell_s=60, improve_percent=5)
 
 
 def settled(store: Path, **changes: Any) -> Simulated:

@@ -114,8 +114,9 @@ def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> Non
     """
     from headrace.observe.spark_log import find_logs, listed
     from headrace.observe.spark_log import spark_log as read_log
-    from headrace.spark import session
+    from headrace.spark import require_spark, session
 
+    require_spark("import spark-log")
     spark = session(app="headrace import")
     logs = find_logs(spark, path)
     if app is None and len(logs) > 1:

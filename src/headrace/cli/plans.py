@@ -201,9 +201,13 @@ def demo(out: str, plan_only: bool, as_json: bool) -> None:
     from dataclasses import asdict
 
     from headrace import planner, terminal
-    from headrace.demo import demo_files, live
+    from headrace.demo import demo_files, run_demo
     from headrace.model.build import build
     from headrace.page import page
+    from headrace.spark import require_spark
+
+    if not plan_only:
+        require_spark("demo", otherwise="headrace demo --plan-only")
 
     def say(message: str) -> None:
         click.echo(message, err=True)
@@ -226,7 +230,7 @@ def demo(out: str, plan_only: bool, as_json: bool) -> None:
             "\n2. Running word count on Spark, measuring it, and planning again from what was measured."
         )
         with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
-            ran = live(Path(folder), say)
+            ran = run_demo(Path(folder), say)
     if as_json:
         content = {
             "format": "headrace/1",

@@ -39,7 +39,7 @@ KEPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LoopSettings:
     """How eager the loop is."""
 
     objective: str = "batch"
@@ -88,7 +88,7 @@ class World(Protocol):
         ...
 
 
-def run(world: World, settings: Settings) -> None:
+def run(world: World, settings: LoopSettings) -> None:
     """Decide, again and again, until the world says it is over."""
     while True:
         step(world, settings)
@@ -96,7 +96,7 @@ def run(world: World, settings: Settings) -> None:
             return
 
 
-def step(world: World, settings: Settings) -> Entry:
+def step(world: World, settings: LoopSettings) -> Entry:
     """One decision, kept and carried out."""
     now_s = world.now()
     history = world.history()
@@ -118,7 +118,7 @@ def step(world: World, settings: Settings) -> Entry:
 
 
 def decide(
-    problem: Problem, history: Sequence[Entry], now_s: float, settings: Settings
+    problem: Problem, history: Sequence[Entry], now_s: float, settings: LoopSettings
 ) -> tuple[Entry, Plan | None]:
     """What to do about a running plan, and the plan to put in its place; pure."""
     running = problem.current
@@ -159,7 +159,7 @@ def decide(
 
 def reasoned(
     problem: Problem, running: Assignment, better: Assignment, now: Report | None, then: Report, homeless: int, past: Sequence[Adopted],
-    now_s: float, settings: Settings,
+    now_s: float, settings: LoopSettings,
 ) -> Decision:  # fmt: skip
     """The rules in their order: a plan that is broken is left, else the gain must be worth it and must not flap."""
     if now is None:
@@ -190,7 +190,7 @@ def reasoned(
     )
 
 
-def gain(now: Report, then: Report, transfer_s: float, settings: Settings) -> Decision:
+def gain(now: Report, then: Report, transfer_s: float, settings: LoopSettings) -> Decision:
     """Whether the figure asked for gets better by enough."""
     if (
         settings.objective == "batch"
