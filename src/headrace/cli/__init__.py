@@ -1,7 +1,11 @@
-"""The command line: every command reads, calls and writes. Heavy imports happen inside the command that needs them."""
+"""The command line: every command reads, calls the library and writes.
+
+Heavy imports happen inside the command that needs them.
+"""
 
 from headrace.cli import (
     choices,
+    demo,
     export,
     files,
     fleet,
@@ -10,11 +14,13 @@ from headrace.cli import (
     observing,
     plans,
     run,
+    schedulers,
 )
 from headrace.cli.shared import main
 
 __all__ = [
     "choices",
+    "demo",
     "export",
     "files",
     "fleet",
@@ -24,4 +30,5 @@ __all__ = [
     "observing",
     "plans",
     "run",
+    "schedulers",
 ]

@@ -126,12 +126,13 @@ def decide(
         raise InvalidInput("the loop needs a running plan")
     force = fingerprint(running)
     homeless = int((running.node == UNPLACED).sum())
+    weight = settings.move_cost
     planned = place(
         problem,
         settings.by,
         objective=settings.objective,
         seed=settings.seed,
-        move_cost=None if homeless else settings.move_cost,
+        options={} if homeless or weight is None else {"move_cost": weight},
     )
     better = relabel(problem, running, planned.assignment).plan
     then = judge(problem, better, objective=settings.objective, bounded=False)
