@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from headrace.errors import Infeasible, InvalidInput, Unsupported
+from headrace.figures import number, percent, short, shorten
 from headrace.judge.report import judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.page import page
-from headrace.page.layers import layered
-from headrace.page.words import number, percent, short, truncated
+from headrace.page.layers import lay_out
 from headrace.planner import Planned, Point, TradeOff
 from tests.problems import Content, assignment, document, problem_of
 
@@ -99,7 +99,7 @@ def refused(problem: Problem, scheduler: str = "shy") -> Planned:
 
 
 def word_count(**components: Content) -> Content:
-    """Two spouts' tasks, two splitters and one counter on three nodes of which the third is small."""
+    """Two spout tasks, two splitters and one counter on three nodes, the third of them small."""
     shape: Content = {
         "sentence": {"spout": True, "tasks": 2, "rate": 100, "cpu": 10, "memory_mb": 64},
         "split": {
@@ -363,8 +363,8 @@ def test_others_and_overloads_show_in_the_bars() -> None:
     checked(html)
     # 40 taken and 90 used of 100: the bar's scale is 130.
     assert (
-        '<i class="others" style="width:30.8%"></i><i class="over" style="width:69.2%"></i><b style="left:76.9%"></b>'
-        in html
+        '<i class="others" style="width:30.8%"></i><i class="over" style="width:69.2%"></i>'
+        '<b style="left:76.9%"></b>' in html
     )
     assert "CPU: 90 used by this plan, 40 taken by others, capacity 100" in html
 
@@ -423,7 +423,7 @@ def test_layers_point_right_and_boxes_do_not_meet() -> None:
         edges = [
             (random.randrange(count), random.randrange(count)) for _ in range(random.randint(0, 40))
         ]
-        layout = layered([50.0] * count, edges, gap=20.0)
+        layout = lay_out([50.0] * count, edges, gap=20.0)
         for (a, b), back, bends in zip(edges, layout.back, layout.bends, strict=True):
             assert back or layout.layer[a] < layout.layer[b]
             assert back or len(bends) == layout.layer[b] - layout.layer[a] - 1
@@ -433,8 +433,8 @@ def test_layers_point_right_and_boxes_do_not_meet() -> None:
 
 
 def test_only_cycles_are_drawn_backwards() -> None:
-    assert layered([1.0] * 4, [(0, 1), (1, 2), (0, 3), (3, 2)], gap=1.0).back == [False] * 4
-    assert layered([1.0] * 3, [(0, 1), (1, 2), (2, 1), (2, 2)], gap=1.0).back == [
+    assert lay_out([1.0] * 4, [(0, 1), (1, 2), (0, 3), (3, 2)], gap=1.0).back == [False] * 4
+    assert lay_out([1.0] * 3, [(0, 1), (1, 2), (2, 1), (2, 2)], gap=1.0).back == [
         False,
         False,
         True,
@@ -443,7 +443,7 @@ def test_only_cycles_are_drawn_backwards() -> None:
 
 
 def test_a_crossing_that_can_be_avoided_is_avoided() -> None:
-    layout = layered([1.0] * 4, [(0, 3), (1, 2)], gap=1.0)
+    layout = lay_out([1.0] * 4, [(0, 3), (1, 2)], gap=1.0)
     assert (layout.y[0] < layout.y[1]) == (layout.y[3] < layout.y[2])
 
 
@@ -472,9 +472,9 @@ def test_figures_read_well() -> None:
         "under 0.1 %",
         "over 99.9 %",
     ]
-    assert truncated("parse-and-normalise", 10) == "parse-and…"
-    assert truncated("short", 5) == "short"
-    assert truncated("日本語テキスト", 7) == "日本語…"
+    assert shorten("parse-and-normalise", 10) == "parse-and…"
+    assert shorten("short", 5) == "short"
+    assert shorten("日本語テキスト", 7) == "日本語…"
 
 
 def test_the_trade_off_is_drawn_with_the_chosen_plan_and_what_it_holds_is_escaped() -> None:

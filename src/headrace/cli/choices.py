@@ -169,7 +169,7 @@ def plan(
     the cheapest machines for --rate (absent: the spouts' rates), or the most throughput for
     --budget. A plan file among the files is the current plan: what moves is shown too.
     """
-    from headrace import planner, terminal
+    from headrace import planner
 
     by = {stage: str(name) for stage, name in split(stages)}
 
@@ -204,7 +204,9 @@ def plan(
         curve=curve,
     )
     if not as_json:
-        terminal.show(terminal.costly(costly_of(result)))
+        from headrace import terminal
+
+        terminal.show(terminal.stream_table(costly_of(result)))
         if result.change is not None:
             terminal.show("From the current plan:", terminal.difference(result.change))
 

@@ -205,7 +205,7 @@ def schedulers(as_json: bool) -> None:
     else:
         from headrace import terminal
 
-        terminal.show(terminal.registry(found))
+        terminal.show(terminal.scheduler_list(found))
 
 
 @main.command()

@@ -98,7 +98,6 @@ def move(
 
 def redistribution(text: str, by: str, tables: bool, as_json: bool, out: str | None) -> None:
     """A block redistribution, told."""
-    from headrace import terminal
     from headrace.move.blocks import Blocks, classes, superclasses
     from headrace.registry import algorithm
 
@@ -129,6 +128,8 @@ def redistribution(text: str, by: str, tables: bool, as_json: bool, out: str | N
         out,
     )
     if tables and not as_json:
+        from headrace import terminal
+
         terminal.show(terminal.class_tables(classes(blocks), superclasses(blocks)))
 
 
@@ -137,8 +138,6 @@ def show(
     out: str | None,
 ) -> None:  # fmt: skip
     """Print steps, and write them where asked."""
-    from headrace import terminal
-
     if out is not None and Path(out).suffix == ".html":
         from headrace.page.steps import steps_page
 
@@ -148,7 +147,9 @@ def show(
     if as_json:
         click.echo(dumps(content))
     else:
-        terminal.show(terminal.moves(moves, gains), *(f"  [dim]{note}[/dim]" for note in notes))
+        from headrace import terminal
+
+        terminal.show(terminal.moves(moves, gains), *terminal.remarks(notes))
         if out is not None:
             click.echo(f"wrote {out}")
 
@@ -162,7 +163,6 @@ def safely(
     out: str | None,
 ) -> None:
     """A safe order, told."""
-    from headrace import terminal
     from headrace.move.safe_order import safe_order
 
     if out is not None and Path(out).suffix == ".html":
@@ -178,7 +178,9 @@ def safely(
     if as_json:
         click.echo(dumps(content))
     else:
-        terminal.show(terminal.safe_order(order), *(f"  [dim]{note}[/dim]" for note in pair.notes))
+        from headrace import terminal
+
+        terminal.show(terminal.safe_order(order), *terminal.remarks(pair.notes))
         if out is not None:
             click.echo(f"wrote {out}")
 
@@ -222,7 +224,6 @@ def two_plans(before: str, after: str, files: tuple[str, ...] = ()) -> TwoPlans:
 @JSON
 def diff(before: str, after: str, files: tuple[str, ...], as_json: bool) -> None:
     """What moves from one plan to another, what it costs and what it gains."""
-    from headrace import terminal
     from headrace.judge.diff import diff as difference
     from headrace.model.build import build
     from headrace.planner import judged
@@ -238,6 +239,8 @@ def diff(before: str, after: str, files: tuple[str, ...], as_json: bool) -> None
             dumps({"format": "headrace/1", "diff": change.to_json() | {"transfer": transfer}})
         )
     else:
+        from headrace import terminal
+
         terminal.show(terminal.difference(change, transfer))
 
 

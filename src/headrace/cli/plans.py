@@ -13,7 +13,6 @@ from headrace.cli.shared import (
     OBJECTIVE,
     OUT,
     answered,
-    costly_of,
     dumps,
     explained,
     finish,
@@ -27,6 +26,7 @@ from headrace.cli.shared import (
 )
 from headrace.errors import HeadraceError
 from headrace.place import SCHEDULERS
+from headrace.words import plan_of, plans_of
 
 if TYPE_CHECKING:
     from headrace.model.read import Inputs
@@ -156,7 +156,7 @@ def explain(
     as_json: bool,
 ) -> None:
     """Why is this task here; what would it take to fit?"""
-    from headrace import planner, terminal
+    from headrace import planner
     from headrace.judge.shortage import shortage
     from headrace.model.build import build
 
@@ -178,11 +178,15 @@ def explain(
             content["without_what_if"] = {"explanation": explained(answer.before[0], task)}
         click.echo(dumps(content))
         return
-    terminal.show(*terminal.explained(answer.results[0], task))
+    from headrace import terminal
+
+    for plan in plans_of(answer.results):
+        terminal.show(terminal.explanation(plan, task))
     if answer.before is not None:
         terminal.show(terminal.what_if(answer.before, answer.results, what_if.words()))
         if task is not None and not isinstance(answer.before, HeadraceError):
-            terminal.show("Without it:", *terminal.explained(answer.before[0], task))
+            for plan in plans_of(answer.before):
+                terminal.show("Without it:", terminal.explanation(plan, task))
 
 
 @main.command()
@@ -200,7 +204,7 @@ def demo(out: str, plan_only: bool, as_json: bool) -> None:
     import tempfile
     from dataclasses import asdict
 
-    from headrace import planner, terminal
+    from headrace import planner
     from headrace.demo import demo_files, live
     from headrace.model.build import build
     from headrace.page import page
@@ -215,10 +219,12 @@ def demo(out: str, plan_only: bool, as_json: bool) -> None:
     results = progress(planner.compare(build(inputs)), len(SCHEDULERS))
     save(out, page(results, title="Word count on nine nodes", command="headrace demo"))
     if not as_json:
+        from headrace import terminal
+
         winner = planner.best(results)
         terminal.show(terminal.comparison(results))
-        if winner is not None and winner.assignment is not None:
-            terminal.show(terminal.planned(winner), terminal.costly(costly_of(winner)))
+        if winner is not None and (plan := plan_of(winner)) is not None:
+            terminal.show(terminal.explanation(plan, None))
         click.echo(f"\nThe report to look at: {Path(out).resolve().as_uri()}")
     ran = None
     if not plan_only:
@@ -235,4 +241,6 @@ def demo(out: str, plan_only: bool, as_json: bool) -> None:
         }
         click.echo(dumps({**content, "live": None if ran is None else asdict(ran)}))
     elif ran is not None:
-        terminal.show(terminal.live(ran))
+        from headrace import terminal
+
+        terminal.show(terminal.live_run(ran))

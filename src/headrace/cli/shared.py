@@ -14,6 +14,7 @@ import click
 
 import headrace
 from headrace.errors import HeadraceError, InvalidInput
+from headrace.words import headline, plan_of
 
 if TYPE_CHECKING:
     from headrace.judge.explain import Costly
@@ -275,9 +276,8 @@ def finish(
     else:
         from headrace import terminal
 
-        terminal.show(
-            terminal.planned(first) if len(results) == 1 else terminal.comparison(results)
-        )
+        plan = plan_of(first) if len(results) == 1 else None
+        terminal.show(terminal.comparison(results) if plan is None else terminal.plan(plan))
         if answer.before is not None:
             terminal.show(terminal.what_if(answer.before, results, answer.what_if.words()))
         if out is not None:
@@ -327,12 +327,12 @@ def save(file: str, text: str) -> None:
 
 def explained(result: Planned, task: str | None = None) -> dict[str, Any]:
     """Why a plan, or one of its tasks, is as it is."""
-    from headrace import terminal
     from headrace.judge.explain import explain_task
 
-    assert result.assignment is not None
+    plan = plan_of(result)
+    assert plan is not None
     if task is not None:
-        return explain_task(result.problem, result.assignment, task).to_json()
+        return explain_task(plan.problem, plan.assignment, task).to_json()
     rows = [
         {
             "from": s.source,
@@ -343,7 +343,7 @@ def explained(result: Planned, task: str | None = None) -> dict[str, Any]:
         }
         for s in costly_of(result)
     ]
-    return {"headline": terminal.headline(result), "streams": rows}
+    return {"headline": headline(plan), "streams": rows}
 
 
 def costly_of(result: Planned) -> list[Costly]:
