@@ -1,4 +1,7 @@
-"""Plans as one HTML page: no network, no framework, readable without script and on paper."""
+"""Plans as HTML: one page, or fragments for notebooks.
+
+No network, no framework, readable without script and on paper.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from headrace.page.comparison import comparison
 from headrace.page.explanation import explanation
 from headrace.page.headline import headline
 from headrace.page.markup import Html
+from headrace.page.notebook import comparison_fragment, plan_fragment, problem_fragment
 from headrace.page.parts import footer
 from headrace.page.placement import placement
 from headrace.page.sheet import sheet
@@ -18,6 +22,8 @@ from headrace.page.trade_off import trade_off
 from headrace.page.view import View
 from headrace.planner import TradeOff
 from headrace.words import Result
+
+__all__ = ["comparison_fragment", "page", "plan_fragment", "problem_fragment"]
 
 # In reading order. A section that has nothing to say gives nothing.
 SECTIONS: tuple[Callable[[View], Html], ...] = (

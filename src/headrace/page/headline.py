@@ -22,18 +22,20 @@ MOST_REASONS = 5
 
 def headline(view: View) -> Html:
     """Title, subject and verdict."""
-    verdict = _no_plan(view)
-    if view.best is not None:
-        verdict = join([_verdict(view.best), _tiles(view.best), _choices(view.best)])
+    best = view.best
+    parts = (
+        [_no_plan(view)] if best is None else [verdict(best), tiles_of(best), choices_line(best)]
+    )
     return element(
         "header",
         element("h1", view.title),
         element("p", subject(view.problem), class_="subject"),
-        verdict,
+        *parts,
     )
 
 
-def _verdict(plan: Plan) -> Html:
+def verdict(plan: Plan) -> Html:
+    """What a plan means, in two sentences."""
     report, inside = plan.report, inside_share(plan.report)
     traffic = (
         "has no traffic to carry"
@@ -52,7 +54,8 @@ def _verdict(plan: Plan) -> Html:
     )
 
 
-def _tiles(plan: Plan) -> Html:
+def tiles_of(plan: Plan) -> Html:
+    """The figures that people ask for first."""
     report, inside = plan.report, inside_share(plan.report)
     rate = "no limit"
     if report.max_rate is not None:
@@ -73,7 +76,8 @@ def _tiles(plan: Plan) -> Html:
     return tiles(cells)
 
 
-def _choices(plan: Plan) -> Html:
+def choices_line(plan: Plan) -> Html:
+    """The counts and machines that were chosen; nothing where both were given."""
     rows = choices(plan)
     if not rows:
         return Html()
