@@ -126,12 +126,13 @@ def find(folder: str, by: By) -> Algorithm:
 
 
 def introduction(folder: str, by: By) -> Entry:
-    """How an algorithm's file introduces it, or where there is none, its own docstring."""
+    """How an algorithm introduces itself: in its own docstring, or in that of its file."""
     found = find(folder, by)
     function = inspect.unwrap(found.function)
-    module = getattr(function, "__module__", "")
-    if _source(module) is None:
-        return _entry(found.name, folder, module, inspect.getdoc(function) or "")
+    module, own = getattr(function, "__module__", ""), inspect.getdoc(function) or ""
+    headed = any(line.startswith(HEADINGS) for line in own.splitlines())
+    if headed or _source(module) is None:
+        return _entry(found.name, folder, module, own)
     return _introduction(found.name, folder, module)
 
 
