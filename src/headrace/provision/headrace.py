@@ -26,7 +26,7 @@ from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sizable import Load, left_out, load_of, sizable
 from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
-from headrace.place.building_blocks.filled import place_on_nodes
+from headrace.place.building_blocks.sized_tasks import place_sized_tasks
 from headrace.provision.one_each import Shop, market_of, rented
 from headrace.provision.optimal import largest_rate
 from headrace.provision.optimal import optimal as one_machine_per_task
@@ -142,7 +142,7 @@ class Offer:
             tasks, {kind: int(n) for kind, n in zip(self.kinds, kept, strict=True) if n}
         )
         node = Filled(found.x[:, used], found.factor, found.bound).node
-        assignment = place_on_nodes(problem, node, self.request)
+        assignment = place_sized_tasks(problem, node, self.request)
         return Provisioned(
             machines={kind: int(n) for kind, n in zip(self.kinds, kept, strict=True) if n},
             tasks=tasks,

@@ -21,7 +21,7 @@ from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
-from headrace.place.building_blocks.filled import place_on_nodes
+from headrace.place.building_blocks.sized_tasks import place_sized_tasks
 from headrace.size.few_tasks import few_tasks
 from headrace.solve.counts.dop import Market, cheapest, fastest
 from headrace.solve.counts.fill import Filled, filled, fluid_bound, pools_of
@@ -49,7 +49,7 @@ def headrace(workload: Workload, request: Request = DEFAULT_REQUEST) -> Sized:
         )
     else:
         assignment, kind = (
-            place_on_nodes(problem, found.node, request),
+            place_sized_tasks(problem, found.node, request),
             "fluid",
         )
     carried, bound = thread_rate(problem, assignment), found.bound * load.spout_rate
