@@ -195,7 +195,7 @@ class TwoPlans(NamedTuple):
 def two_plans(before: str, after: str, files: tuple[str, ...] = ()) -> TwoPlans:
     """Read two plan files."""
     from headrace.model.build import build
-    from headrace.move.change import carried
+    from headrace.move.change import carry_plan
     from headrace.move.relabel import relabel
 
     old, new = build(read((before, *files))), build(read((after, *files)))
@@ -204,7 +204,7 @@ def two_plans(before: str, after: str, files: tuple[str, ...] = ()) -> TwoPlans:
             raise InvalidInput(f"{file}: holds no plan; write one with headrace place .. --out")
     assert old.current is not None
     assert new.current is not None
-    running = carried(old, old.current, new)
+    running = carry_plan(old, old.current, new)
     better = relabel(new, running.plan, new.current)
     notes = running.notes
     if better.saved_mb or better.saved_moves:

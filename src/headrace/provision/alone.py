@@ -24,14 +24,14 @@ def rent_fastest_alone(offer: Offer, budget: float) -> Provisioned | None:
 
 def _rent_alone(offer: Offer, choose: Callable[[Shop], Ints | None]) -> Provisioned | None:
     try:
-        shop = open_shop(offer)
+        shop = make_shop(offer)
         machines = choose(shop)
     except Unsupported:
         return None
     return None if machines is None else plan_one_each(shop, machines)
 
 
-def open_shop(offer: Offer) -> Shop:
+def make_shop(offer: Offer) -> Shop:
     """The same market for one machine per task."""
     if offer.load.copied:
         raise Unsupported("rates depend on counts")

@@ -9,7 +9,7 @@ import numpy as np
 from headrace.errors import Unsupported
 from headrace.model.arrays import Ints
 from headrace.model.sized import Provisioned
-from headrace.provision.alone import open_shop, rent_cheapest_alone
+from headrace.provision.alone import make_shop, rent_cheapest_alone
 from headrace.provision.offer import (
     ENOUGH,
     MOST_MISSES,
@@ -188,7 +188,7 @@ def find_largest_rate(offer: Offer) -> float:
     else:
         together = 0.0
     try:
-        return max(together, find_largest_rate_alone(open_shop(offer), mixed=True))
+        return max(together, find_largest_rate_alone(make_shop(offer), mixed=True))
     except Unsupported:
         return together
 
