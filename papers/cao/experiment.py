@@ -25,7 +25,7 @@ from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
 from headrace.planner import provision
 from headrace.provision.botm import bottleneck, select_vt
-from headrace.provision.one_each import Shop, rented, shop_of, worst_everywhere
+from headrace.provision.one_each import Shop, plan_one_each, rent_worst_everywhere, shop_of
 from headrace.registry import find
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def convergence() -> Found:
 
 def trace(shop: Shop, budget: float) -> list[Ints]:
     """The machines after every step of algorithm 1."""
-    taken = [worst_everywhere(shop, budget)]
+    taken = [rent_worst_everywhere(shop, budget)]
     while (better := select_vt(shop, taken[-1], bottleneck(shop, taken[-1]), budget)) is not None:
         taken.append(better)
     return taken
@@ -303,9 +303,12 @@ def measured_workflows() -> Found:
             for by, plan in plans.items()
         ]
         theirs = {by: machines_of(mapping) for by, mapping in printed.items()}
-        rates = {by: rented(shop, machines).rate * SECONDS[name] for by, machines in theirs.items()}
+        rates = {
+            by: plan_one_each(shop, machines).rate * SECONDS[name]
+            for by, machines in theirs.items()
+        }
         for by, machines in theirs.items():
-            plan = rented(shop, machines)
+            plan = plan_one_each(shop, machines)
             rows.append([name, f"{by} as printed", rates[by], plan.cost, words(plan)])
             measured[f"{name}-{NAMES[by]}"] = Measured(chosen(plans[NAMES[by]]))
         measured[f"{name}-dop"] = Measured(

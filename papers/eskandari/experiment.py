@@ -22,7 +22,7 @@ from headrace.place.i_scheduler import fuse
 from headrace.place.p_scheduler import demand_by_type, node_capacity
 from headrace.place.t3_scheduler import (
     SubGraph,
-    add,
+    add_tasks,
     construct_simplified_graph,
     group_partitioning,
 )
@@ -154,7 +154,7 @@ def t3_examples() -> dict[str, Measured]:
     sub_graph = SubGraph(
         problem.task_demand(0), room, [], np.zeros(problem.task_count), np.zeros(problem.task_count)
     )
-    add(simplified, sub_graph, np.array([0, 1, 2]))
+    add_tasks(simplified, sub_graph, np.array([0, 1, 2]))
     group_partitioning(simplified, sub_graph, group_b)
     single = [task + 1 for task in sub_graph.tasks[3:]]
     topics = problem_of("top-trending-topics")

@@ -21,12 +21,12 @@ from headrace.model.problem import Assignment, Pairs, Problem
 from headrace.model.read import read
 from headrace.place.a3_storm import map_executors_to_slots as a3_slots
 from headrace.place.ban_storm import ban_storm
-from headrace.place.building_blocks.grouping import Affinity, by_traffic, group_by_pairs
+from headrace.place.building_blocks.grouping import Affinity, group_by_pairs, sort_by_traffic
 from headrace.place.building_blocks.node_power import (
-    by_power,
     computation_power,
     gflops,
     node_power,
+    rank_nodes,
 )
 from headrace.place.gr_storm import max_flow_min_cut
 from headrace.place.top_storm import map_executors_to_slots as top_slots
@@ -137,13 +137,13 @@ def node_indices() -> dict[str, Measured]:
 
 
 def node_order(problem: Problem, power: Floats) -> list[str]:
-    return [problem.nodes[n].removeprefix("node-") for n in by_power(problem, power).tolist()]
+    return [problem.nodes[n].removeprefix("node-") for n in rank_nodes(problem, power).tolist()]
 
 
 def first_groups() -> dict[str, Measured]:
     """Sections 3.2.1 and 3.3.1: what the first slot holds, who may join it next, and the sorted pairs between."""
     top, a3 = problem_of("top-example", "six-nodes"), problem_of("a3-example", "six-nodes")
-    heaviest = by_traffic(a3.task_pairs())
+    heaviest = sort_by_traffic(a3.task_pairs())
     names = [
         f"{a3.task_name(s)}{a3.task_name(t)}"
         for s, t in zip(heaviest.source.tolist(), heaviest.target.tolist(), strict=True)

@@ -25,7 +25,7 @@ from headrace.control.policy import (
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.judge.report import FIGURES, Report, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.change import moving, task_state_mb, volumes_between
+from headrace.move.change import find_moving_tasks, task_state_mb, volumes_between
 from headrace.move.relabel import relabel
 from headrace.planner import Plan, place
 
@@ -137,7 +137,7 @@ def decide(
     better = relabel(problem, running, planned.assignment).plan
     then = judge(problem, better, objective=settings.objective, bounded=False)
     now = None if homeless else judge(problem, running, objective=settings.objective, bounded=False)
-    moved = moving(running, better)
+    moved = find_moving_tasks(running, better)
     entry = Entry(
         now_s, False, False, "", plan=force, before=figures(now), after=figures(then),
         moved_tasks=len(moved), moved_mb=float(task_state_mb(problem)[moved].sum()),

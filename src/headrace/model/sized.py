@@ -32,8 +32,8 @@ class Sized:
 
 
 @dataclass(frozen=True, slots=True)
-class Rented:
-    """The machines of a component, where all of them are of one type and each runs one of its tasks."""
+class ComponentMachines:
+    """The machines of a component: all of one type, each with one of its tasks."""
 
     type: str
     tasks: int
@@ -52,8 +52,8 @@ class Provisioned:
     bound: float | None = None
     bound_of: str = ""  # rate: nothing within the budget is faster; cost: nothing that carries the rate is cheaper
     bound_kind: str = ""
-    components: Mapping[str, Rented] = field(
-        default_factory=dict[str, Rented]
+    components: Mapping[str, ComponentMachines] = field(
+        default_factory=dict[str, ComponentMachines]
     )  # only where every component has one type
     steps: int = 0  # improvements made by algorithms that count them
     notes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Workers for tasks whose nodes came with their counts, on the same nodes or on others that have less to send."""
+"""Places for tasks that sizing has already put on nodes: as they are, or with less to send."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from headrace.solve.classes import classes_of
 from headrace.solve.counts.fill import connected
 
 
-def place_on_nodes(problem: Problem, node: Ints, request: Request) -> Assignment:
-    """Nodes and workers for the tasks: as given, or with less to send where that is no slower."""
+def place_sized_tasks(problem: Problem, node: Ints, request: Request) -> Assignment:
+    """Nodes and workers: the nodes given, or others with less traffic where they are no slower."""
     classes, x = connected(
         problem, node, seed=request.seed, steps=request.steps, deadline=request.deadline
     )

@@ -1,4 +1,4 @@
-"""What was asked for: a budget, a rate, or both; and the words to refuse it with."""
+"""Requests for a budget, a rate or both: checked, and refused in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def check_request(request: Request) -> None:
             raise InvalidInput(f"the {name} is {value:g}; it must be above 0")
     if request.budget is None and request.rate is None:
         raise InvalidInput(
-            "give a budget, for the most throughput within it, or a rate, for the cheapest machines that carry it"
+            "give a budget, for the most throughput within it, "
+            "or a rate, for the cheapest machines that carry it"
         )
 
 
@@ -35,7 +36,8 @@ def too_little_money(budget: float, least: float) -> Infeasible:
     """The refusal of a budget that buys no complete plan."""
     enough = rounded_up(least)
     return Infeasible(
-        f"the budget of {budget:g} buys no machine for every task; the least budget that works is {enough:g}",
+        f"the budget of {budget:g} buys no machine for every task; "
+        f"the least budget that works is {enough:g}",
         resource="budget",
         needed=enough,
         available=budget,
@@ -56,10 +58,11 @@ def too_little_money_for(rate: float, budget: float, least: float) -> Infeasible
 
 
 def too_fast(rate: float, largest: float) -> Infeasible:
-    """The refusal of a rate that all machines there are do not carry."""
+    """The refusal of a rate that all machines together do not carry."""
     works = rounded_down(largest)
     return Infeasible(
-        f"the machines that can be rented do not carry {rate:g} tuples/s; the largest rate that works is {works:g}",
+        f"the machines that can be rented do not carry {rate:g} tuples/s; "
+        f"the largest rate that works is {works:g}",
         resource="rate",
         needed=rate,
         available=works,
@@ -68,7 +71,7 @@ def too_fast(rate: float, largest: float) -> Infeasible:
 
 
 def too_few_machines(tasks: int, machines: int) -> Infeasible:
-    """The refusal of a catalog that has not one machine for a task of every component."""
+    """The refusal of a catalog without a machine for every component."""
     return Infeasible(
         f"one task of each component needs {tasks} machines that fit; {machines} are available",
         resource="machines",

@@ -1,4 +1,4 @@
-"""Why a problem was refused, and the smallest change that would make it fit."""
+"""The refusal of a whole problem, with the smallest change that would make it fit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from headrace.solve.least_traffic.search import least_crossing_search
 MOST_ADDED = 16  # nodes tried before giving up on a precise answer
 
 
-def refusal(problem: Problem, instance: Instance) -> Infeasible:
-    """The need that cannot be met; where the totals would do but the pieces do not fit, how many more nodes would."""
+def too_little_room(problem: Problem, instance: Instance) -> Infeasible:
+    """The refusal where the totals do not suffice, or the tasks do not fit together."""
     missing = shortage(problem)
     if missing is not None:
         return missing
@@ -27,7 +27,10 @@ def refusal(problem: Problem, instance: Instance) -> Infeasible:
     added = _nodes_to_add(instance)
     node = problem.nodes[_largest(instance)]
     who = f"`{problem.topologies[0]}`" if len(problem.topologies) == 1 else "the topologies"
-    message = f"{who} need {need:g} {resource} of {room:g} free, but their tasks do not fit together on the nodes as they are"
+    message = (
+        f"{who} need {need:g} {resource} of {room:g} free, "
+        "but their tasks do not fit together on the nodes as they are"
+    )
     fix = (
         f"add {added} node{'s' * (added != 1)} like {node}"
         if added
@@ -44,7 +47,7 @@ def _fullest(problem: Problem) -> int:
 
 
 def _largest(instance: Instance) -> int:
-    """The node with most room that every class may use, if there is one."""
+    """The node with most room; of those that every class may use, if there are any."""
     size = np.where(np.isfinite(instance.capacity), instance.capacity, 0.0)
     size = (size / np.maximum(size.max(axis=0), 1e-12)).sum(axis=1) + instance.slots / max(
         1, int(instance.slots.max())
@@ -57,7 +60,7 @@ def _largest(instance: Instance) -> int:
 
 
 def _nodes_to_add(instance: Instance) -> int | None:
-    """The fewest nodes like the largest that let the search find a plan: doubling, then halving the step."""
+    """The fewest more nodes like the largest with which a plan is found: doubled, then halved."""
     low, high = 0, 1
     while high <= MOST_ADDED and not _fits_with(instance, high):
         low, high = high, 2 * high
