@@ -60,7 +60,7 @@ def task_number(problem: Problem, name: str) -> int:
         c = problem.components.index(component)
         if 1 <= int(number) <= problem.tasks[c]:
             return int(problem.first[c]) + int(number) - 1
-    from headrace.model.read import nearest
+    from headrace.model.nearest import nearest
 
     raise InvalidInput(
         f"there is no task `{name}`{nearest(component or name, problem.components)}; tasks are called component.N"

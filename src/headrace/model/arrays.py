@@ -1,4 +1,4 @@
-"""Array types, and the one sum everybody needs."""
+"""Array types, and the two small functions everybody needs."""
 
 from __future__ import annotations
 
@@ -13,5 +13,11 @@ TOLERANCE = 1e-9  # relative: by how much a sum may miss a limit through roundin
 
 
 def totals(index: Ints, amount: Floats, size: int) -> Floats:
-    """The amounts added up by index, [size]; zeros where an index does not occur, also when there is nothing to add."""
-    return np.bincount(index, amount, size).astype(np.float64, copy=False)
+    """The amounts added up by index, [size]; zeros where an index does not occur."""
+    return np.bincount(index, amount, size).astype(np.float64, copy=False)  # of nothing: integers
+
+
+def distinct(values: Ints) -> Ints:
+    """Each value once, sorted."""
+    # Asked for the values alone, np.unique loads numpy.ma, which takes time at every start.
+    return np.unique(values, return_counts=True)[0]

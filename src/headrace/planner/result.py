@@ -16,7 +16,7 @@ from headrace.model.document import FORMAT, Document
 from headrace.model.output import save, text_for
 from headrace.model.plan import assignment_section, counts_section, made_from
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.model.sized import Rented
+from headrace.model.sized import ComponentMachines
 from headrace.model.workload import Workload
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Plan:
     assignment: Assignment
     report: Report
     machines: Mapping[str, int] | None = None  # rented, by type
-    components: Mapping[str, Rented] | None = None  # rented for each component, all of one type
+    components: Mapping[str, ComponentMachines] | None = None  # rented for each component, all of one type
     workload: Workload | None = None  # what counts or machines were chosen for
     stages: Mapping[str, str] | None = None  # where all stages ran: stage -> algorithm
     change: Diff | None = None  # what moves, where there is a current plan
@@ -113,7 +113,7 @@ class Plan:
         """The sections that the plan was made from, with the counts and machines it decided."""
         document = self.document
         if self.workload is not None:
-            document = self.workload.decided(self.problem, self.machines)
+            document = self.workload.document_of_plan(self.problem, self.machines)
         return {} if document is None else {"made_from": made_from(document)}
 
     def save(self, file: str | Path, *, compact: bool = False) -> Path:
