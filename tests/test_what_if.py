@@ -14,7 +14,7 @@ from headrace.errors import Infeasible, InvalidInput
 from headrace.model.build import build
 from headrace.model.cluster import nodes_of
 from headrace.model.read import Inputs, read, validated
-from headrace.model.what_if import WhatIf, changed, faster
+from headrace.model.what_if import WhatIf, changed, multiply_rates
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 QUICKSTART = str(EXAMPLES / "quickstart.yaml")
@@ -147,7 +147,7 @@ def test_a_factor_scales_all_that_grows_with_the_rates() -> None:
         "traffic": [["a", "b", 5, 50]],
         "cluster": {"nodes": {"n": {}}},
     }
-    twice = faster(inputs_of(bare).document, 2)
+    twice = multiply_rates(inputs_of(bare).document, 2)
     assert twice.traffic == (("a", "b", 10, 100),)
     assert twice.tasks is not None
     assert [task.cpu for task in twice.tasks.values()] == [4, 6]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from headrace.errors import InvalidInput
-from headrace.model.read import nearest
+from headrace.model.nearest import nearest
 from headrace.model.request import Request
 
 FOLDERS = ("place", "size", "provision", "move")  # each has a dict SCHEDULERS

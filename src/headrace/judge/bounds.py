@@ -12,12 +12,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from headrace.model.arrays import TOLERANCE, distinct
 from headrace.model.problem import CPU, Problem
 
 EXACT_TASKS, EXACT_NODES = 60, 16  # up to here the optimum itself is tried for
 EXACT_STEPS = 20
 SEARCH_STEPS = 20_000  # for a first plan that lets the proof cut
-MOST_PAIRS = 50_000_000  # of single tasks with measured shares: beyond, reading them takes too long
+MOST_PAIRS = 50_000_000  # of single tasks with measured shares: reading more takes too long
 
 Clock = Callable[[], bool]  # says whether time is up
 
@@ -32,8 +33,8 @@ class Bound:
     kind: str
 
 
-def unasked(figure: str) -> Bound:
-    """The bound of a report that is not asked for one."""
+def no_bound(figure: str) -> Bound:
+    """What a report has where no bound was asked for."""
     return Bound(figure, None, False, "not asked")
 
 
@@ -42,7 +43,8 @@ def bound(
 ) -> Bound:
     """A bound on a figure of the report; `cheap` ones need no solver and no compiled code.
 
-    It is remembered unless a deadline may cut it short, since many plans of one problem are judged.
+    It is remembered, since many plans of one problem are judged, unless a deadline may cut it
+    short.
     """
     if deadline is None:
         return _remembered(problem, figure, cheap)
@@ -148,7 +150,7 @@ def _nodes(problem: Problem) -> int:
     need = int(max([1, *problem.tasks[problem.apart].tolist()]))
     for k in range(len(problem.resources)):
         room = np.cumsum(np.sort(problem.free[:, k])[::-1])
-        need = max(need, int(np.searchsorted(room, demand[k] * (1 - 1e-9))) + 1)
+        need = max(need, int(np.searchsorted(room, demand[k] * (1 - TOLERANCE))) + 1)
     return min(need, len(problem.nodes))
 
 
@@ -159,7 +161,7 @@ def _batch(problem: Problem) -> float:
     total = float(str(options.get("batch_overhead_s", 0)))
     free = problem.capacity[:, CPU] - problem.taken[:, CPU]
     cores = np.maximum(1.0, np.floor(free / 100)).sum()
-    types = np.unique(problem.node_type)
+    types = distinct(problem.node_type)
     owner = problem.component_of
     least_rate = problem.cpu_rate[:, types].min(axis=1)
     least_fixed = problem.cpu_fixed[:, types].min(axis=1)

@@ -1,4 +1,4 @@
-"""How fast a plan can go: `max_rate` for pipelined engines, `batch_seconds` for micro-batch engines."""
+"""How fast a plan is: `max_rate` for pipelined engines, `batch_seconds` for micro-batch ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from headrace.judge.traffic import Traffic, Workers, stream_crossing
 from headrace.judge.use import Use
-from headrace.model.arrays import TOLERANCE, Floats, totals
+from headrace.model.arrays import TOLERANCE, Floats, distinct, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 
@@ -39,9 +39,10 @@ class Speed:
 
 
 def max_rate(problem: Problem, sent: Traffic, used: Use) -> Speed:
-    """The largest factor by which all spout rates can grow before a node's CPU or bandwidth is full; None if nothing limits it.
+    """The factor by which all spout rates can grow before a node's CPU or bandwidth is full.
 
-    It is 0 where the CPU that does not grow with the rates is too much for a node already.
+    None if nothing limits it. 0 where the CPU that does not grow with the rates is already too much
+    for a node.
     """
     free = problem.capacity[:, CPU] - problem.taken[:, CPU]
     fixed = used.resources[:, CPU] - used.cpu_by_rate
@@ -64,7 +65,7 @@ def max_rate(problem: Problem, sent: Traffic, used: Use) -> Speed:
 
 
 def batch_seconds(problem: Problem, assignment: Assignment, workers: Workers) -> Speed:
-    """Time of a micro-batch: stage after stage, each as slow as its slowest node, plus the stated overhead.
+    """Time of a micro-batch: all stages, each as slow as its slowest node, and the overhead.
 
     A stage is all components that are equally far from their topology's spouts. On a node its tasks
     run one per core, in waves; then its input from other nodes arrives. A batch holds the tuples of
@@ -72,10 +73,8 @@ def batch_seconds(problem: Problem, assignment: Assignment, workers: Workers) ->
     `judge`). None where no cost is known.
     """
     options = problem.options.get("judge", {})
-    interval, overhead = (
-        float(str(options.get("batch_interval_s", 1))),
-        float(str(options.get("batch_overhead_s", 0))),
-    )
+    interval = float(str(options.get("batch_interval_s", 1)))
+    overhead = float(str(options.get("batch_overhead_s", 0)))
     total, slowest, bottleneck = overhead, 0.0, None
     arriving = _arriving_bytes(problem, assignment, workers)
     for stage in range(int(problem.stage.max(initial=-1)) + 1):
@@ -131,7 +130,7 @@ def _arriving_bytes(
     a, b = assignment.node[pairs.source], assignment.node[pairs.target]
     crosses = np.flatnonzero((a != b) & (a != UNPLACED) & (b != UNPLACED) & (pairs.bytes_per_s > 0))
     target = problem.stage[problem.component_of[pairs.target[crosses]]]
-    for stage in np.unique(target).tolist():
+    for stage in distinct(target).tolist():
         here = crosses[target == stage]
         flows = into.setdefault(stage, [np.zeros(n), np.zeros(n)])
         flows[0] += totals(b[here], pairs.bytes_per_s[here], n)

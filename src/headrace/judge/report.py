@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from headrace.judge.bounds import Bound, bound, unasked
+from headrace.judge.bounds import Bound, bound, no_bound
 from headrace.judge.feasible import Violation, violations
 from headrace.judge.rate import Bottleneck, batch_seconds, max_rate
 from headrace.judge.thread_rate import absolute_rate
 from headrace.judge.traffic import Traffic, Workers, traffic
 from headrace.judge.use import Use, use
-from headrace.model.arrays import Ints, totals
+from headrace.model.arrays import Ints, distinct, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
-FIGURES = {
+FIGURES = {  # objective -> the figure it is about
     "traffic": "inter_node_traffic",
     "rate": "max_rate",
     "batch": "batch_seconds",
     "nodes": "nodes_used",
     "balance": "balance",
-}  # objective -> the figure it is about
+}
 UNSIZED = "bandwidth counts only streams whose `bytes` are known"
 
 
@@ -79,9 +79,9 @@ def judge(
 ) -> Report:
     """Judge a plan, trusting nothing its scheduler says.
 
-    `limit` is how good any plan could be, where that is known; absent, it is worked out if `bounded`.
-    With `absolute`, `max_rate` is tuples/s over all spouts, threads considered; with `rented`, every
-    node of the problem is paid for, not only the used ones. `notes` are passed on.
+    `limit` is how good any plan could be, where that is known; absent, it is worked out if
+    `bounded`. With `absolute`, `max_rate` is tuples/s over all spouts, and counts threads; with
+    `rented`, every node of the problem is paid for, not only the used ones. `notes` are passed on.
     """
     workers = Workers.of(assignment)
     sent = traffic(problem, assignment, workers)
@@ -95,17 +95,9 @@ def judge(
     nodes_used = int((used.tasks > 0).sum())
     feasible = not broken and not assignment.refused
     if limit is None:
-        limit = bound(problem, FIGURES[objective]) if bounded else unasked(FIGURES[objective])
-    figures: dict[str, float | None] = {
-        "inter_node_traffic": sent.inter_node,
-        "max_rate": rate.value,
-        "batch_seconds": batch.value,
-        "nodes_used": nodes_used,
-        "balance": _balance(problem, used),
-        "cost": _cost(problem, np.ones_like(used.tasks) if rented else used.tasks),
-    }
+        limit = bound(problem, FIGURES[objective]) if bounded else no_bound(FIGURES[objective])
     said = problem.notes if sent.sized else (*problem.notes, UNSIZED)
-    return Report(
+    report = Report(
         feasible=feasible,
         violations=tuple(broken),
         total_traffic=sent.total,
@@ -119,17 +111,18 @@ def judge(
         batch_seconds=batch.value,
         throughput=throughput,
         throughput_per_node=throughput / nodes_used if nodes_used else None,
-        balance=figures["balance"],
+        balance=_balance(problem, used),
         weighted_utilisation=_weighted_utilisation(problem, used),
-        cost=figures["cost"],
+        cost=_cost(problem, np.ones_like(used.tasks) if rented else used.tasks),
         bottleneck=batch.bottleneck if objective == "batch" else rate.bottleneck,
         bound=limit,
-        gap=gap(figures[limit.of], limit.value) if feasible else None,
+        gap=None,
         stopped=stopped,
         nodes=_node_table(problem, sent, used),
         unplaced={name: error.fields() for name, error in assignment.refused.items()},
         notes=tuple(dict.fromkeys((*said, *notes))),
     )
+    return replace(report, gap=gap(getattr(report, limit.of), limit.value)) if feasible else report
 
 
 def gap(value: float | None, limit: float | None) -> float | None:
@@ -149,9 +142,10 @@ def _balance(problem: Problem, used: Use) -> float | None:
 
 
 def _weighted_utilisation(problem: Problem, used: Use) -> float | None:
-    """Mean utilisation of each machine type, weighted by how fast the type is for the components (Nasiri eq. 7-8).
+    """Mean utilisation of each machine type, weighted by how fast the type is.
 
-    The weights of eq. 8 add up to the number of component kinds, so the sum is divided by it.
+    Eq. 7-8 of Nasiri et al. The weights of eq. 8 add up to the number of component kinds, so the
+    sum is divided by it.
     """
     cpu = problem.capacity[:, CPU]
     if (
@@ -161,7 +155,7 @@ def _weighted_utilisation(problem: Problem, used: Use) -> float | None:
     ):
         return None
     per_tuple = problem.cpu_rate[problem.profiled] / problem.rate[problem.profiled, None]
-    kinds = np.unique(np.round(per_tuple, 12), axis=0)
+    kinds = distinct(np.round(per_tuple, 12), axis=0)
     weight = ((1 / kinds) / (1 / kinds).sum(axis=1, keepdims=True)).sum(axis=0) / len(kinds)
     utilisation = np.divide(
         used.resources[:, CPU] + problem.taken[:, CPU], cpu, out=np.zeros(len(cpu)), where=cpu > 0

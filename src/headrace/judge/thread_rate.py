@@ -1,4 +1,4 @@
-"""How fast the threads of a plan are: no task does more than one of them can."""
+"""How fast a plan is, since each task is one thread and does no more than that."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from headrace.judge.rate import Bottleneck, Speed, max_rate
 from headrace.judge.traffic import Workers, traffic
 from headrace.judge.use import use
-from headrace.model.arrays import Floats
+from headrace.model.arrays import TOLERANCE, Floats
 from headrace.model.problem import CPU, Assignment, Problem
 from headrace.model.sizable import THREAD
 
@@ -27,7 +27,7 @@ def absolute_rate(problem: Problem, assignment: Assignment, by_nodes: Speed) -> 
     factor = _thread_factors(problem, assignment)
     nodes = np.inf if by_nodes.value is None else by_nodes.value
     most = min(nodes, float(factor.min(initial=np.inf))) * given
-    if most < nodes * given * (1 - 1e-9):
+    if most < nodes * given * (1 - TOLERANCE):
         task = problem.task_name(int(factor.argmin()))
         return Speed(most, Bottleneck("thread", task=task))
     return Speed(most if np.isfinite(most) else None, by_nodes.bottleneck)

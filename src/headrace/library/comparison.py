@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import InvalidInput
+from headrace.model.nearest import nearest
 from headrace.model.output import save, text_for
-from headrace.model.read import nearest
 from headrace.planner import Outcome, Plan, Refusal, best
 from headrace.planner.result import pandas_for
 

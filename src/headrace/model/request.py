@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Handed to every algorithm that takes a second argument; it reads what it needs."""
+    """What an algorithm gets as its second argument; it reads what it needs."""
 
     objective: str = "traffic"  # traffic, rate, batch, nodes or balance
     seed: int = 0
@@ -24,7 +24,7 @@ DEFAULT_REQUEST = Request()
 
 @dataclass(slots=True)
 class Deadline:
-    """Says whether time is up, and remembers that it said yes, so that a report can say so."""
+    """Says whether time is up, and remembers that it did, for the report."""
 
     seconds: float | None
     clock: Callable[[], float] = time.perf_counter

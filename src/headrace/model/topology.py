@@ -30,7 +30,7 @@ from pydantic import ValidationError
 
 from headrace.errors import InvalidInput
 from headrace.model import document
-from headrace.model.read import nearest
+from headrace.model.nearest import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa

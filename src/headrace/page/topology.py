@@ -76,14 +76,16 @@ def _drawing(
     boxes = [_box(problem, drawn[o], f"{name}/" if several else "") for o in kept]
     curves = [_curve(drawn, between[i], index, placed) for i in sorted(widest[:MOST_CURVES])]
     components, streams = len(members) - len(kept), len(flowing) - len(curves)
-    left_out = [f"{plural(components, 'component')} with less traffic"] if components else []
-    left_out += [plural(streams, "stream")] if streams else []
-    rest = f"Not drawn: {' and '.join(left_out)}."
+    unused_type_notes = (
+        [f"{plural(components, 'component')} with less traffic"] if components else []
+    )
+    unused_type_notes += [plural(streams, "stream")] if streams else []
+    rest = f"Not drawn: {' and '.join(unused_type_notes)}."
     return join(
         [
             element("h3", name) if several else "",
             element("div", draw(boxes, curves, f"Topology {name}"), class_="scroll"),
-            element("p", rest, class_="aside") if left_out else "",
+            element("p", rest, class_="aside") if unused_type_notes else "",
         ]
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from headrace.errors import HeadraceError, InvalidInput, Unsupported
-from headrace.judge.bounds import Bound, bound, unasked
+from headrace.judge.bounds import Bound, bound, no_bound
 from headrace.judge.report import FIGURES, judge
 from headrace.model.plan import assignment_from
 from headrace.model.problem import Problem
@@ -49,7 +49,7 @@ def place(
         limit = (
             limit_of(problem, objective, algorithm, deadline)
             if bounded
-            else unasked(FIGURES[objective])
+            else no_bound(FIGURES[objective])
         )
     report = judge(problem, assignment, objective=objective, limit=limit, stopped=stopped)
     return Plan(algorithm.name, objective, seed, took, problem, assignment, report)

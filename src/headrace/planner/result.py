@@ -113,7 +113,7 @@ class Plan:
         """The sections that the plan was made from, with the counts and machines it decided."""
         document = self.document
         if self.workload is not None:
-            document = self.workload.decided(self.problem, self.machines)
+            document = self.workload.document_of_plan(self.problem, self.machines)
         return {} if document is None else {"made_from": made_from(document)}
 
     def save(self, file: str | Path, *, compact: bool = False) -> Path:

@@ -14,8 +14,8 @@ from headrace.judge.report import Report, judge
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.problem import Assignment, Problem
 from headrace.model.request import Deadline, Request
-from headrace.model.sized import Provisioned, Sized, rounded_down
-from headrace.model.what_if import faster
+from headrace.model.sized import Provisioned, Sized, round_down
+from headrace.model.what_if import multiply_rates
 from headrace.model.workload import Workload
 from headrace.planner.placing import DEFAULT
 from headrace.planner.result import Plan
@@ -150,13 +150,13 @@ def at_spout_rate(workload: Workload, rate: float) -> Workload:
         raise InvalidInput(f"the rate is {rate:g}; it must be above 0")
     if not workload.spout_rate > 0:
         raise InvalidInput("no spout emits anything: give at least one spout a `rate` above 0")
-    document = faster(workload.inputs.document, rate / workload.spout_rate)
+    document = multiply_rates(workload.inputs.document, rate / workload.spout_rate)
     return Workload(replace(workload.inputs, document=document))
 
 
 def too_fast_for_the_cluster(rate: float, largest: float, bound: float | None) -> Infeasible:
     """The refusal of a rate that no counts found on the cluster carry."""
-    works = rounded_down(largest)
+    works = round_down(largest)
     limit = "" if bound is None else f", and none can be above {bound:g}"
     return Infeasible(
         f"the cluster does not carry {rate:g} tuples/s; "

@@ -11,9 +11,10 @@ from headrace.errors import HeadraceError, InvalidInput, Unsupported
 from headrace.judge.diff import diff
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.document import PlanSection
+from headrace.model.nearest import nearest
 from headrace.model.plan import counts_section, read_assignment
 from headrace.model.problem import Assignment
-from headrace.model.read import Inputs, nearest
+from headrace.model.read import Inputs
 from headrace.model.sizable import sizable
 from headrace.model.workload import Workload
 from headrace.move.change import carry_plan

@@ -9,7 +9,7 @@ import numpy as np
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.arrays import Floats, Ints
 from headrace.model.request import Request
-from headrace.model.sizable import Load, left_out, load_of, sizable
+from headrace.model.sizable import Load, load_of, sizable, unused_type_notes
 from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
 from headrace.place.building_blocks.sized_tasks import place_sized_tasks
@@ -100,7 +100,7 @@ class Offer:
 
 def read_offer(workload: Workload, request: Request) -> Offer:
     """Read what can be rented; refuse what fits no machine."""
-    notes = left_out(workload)
+    notes = unused_type_notes(workload)
     workload = sizable(workload, catalog=True)
     load = load_of(workload, catalog=True)
     load.refuse_what_fits_nowhere()

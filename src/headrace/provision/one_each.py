@@ -10,7 +10,7 @@ from headrace.errors import Unsupported
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.arrays import Ints
 from headrace.model.problem import Assignment
-from headrace.model.sizable import UNLIMITED, Load, left_out, load_of, sizable
+from headrace.model.sizable import UNLIMITED, Load, load_of, sizable, unused_type_notes
 from headrace.model.sized import ComponentMachines, Provisioned
 from headrace.model.workload import Workload
 from headrace.provision.refusals import too_few_machines, too_little_money
@@ -45,7 +45,7 @@ class Shop:
 
 def shop_of(workload: Workload, by: str) -> Shop:
     """Read the market: one task of a component on one machine of a type carries so much."""
-    notes = left_out(workload)
+    notes = unused_type_notes(workload)
     workload = sizable(workload, catalog=True)
     load = load_of(workload, catalog=True)
     if load.copied:

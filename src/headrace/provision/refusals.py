@@ -6,7 +6,7 @@ import math
 
 from headrace.errors import Infeasible, InvalidInput
 from headrace.model.request import Request
-from headrace.model.sized import rounded_down, rounded_up
+from headrace.model.sized import round_down, round_up
 
 
 def check_request(request: Request) -> None:
@@ -34,7 +34,7 @@ def budget_of(request: Request, by: str) -> float:
 
 def too_little_money(budget: float, least: float) -> Infeasible:
     """The refusal of a budget that buys no complete plan."""
-    enough = rounded_up(least)
+    enough = round_up(least)
     return Infeasible(
         f"the budget of {budget:g} buys no machine for every task; "
         f"the least budget that works is {enough:g}",
@@ -47,7 +47,7 @@ def too_little_money(budget: float, least: float) -> Infeasible:
 
 def too_little_money_for(rate: float, budget: float, least: float) -> Infeasible:
     """The refusal of a budget that does not pay for a rate."""
-    enough = rounded_up(least)
+    enough = round_up(least)
     return Infeasible(
         f"machines for {rate:g} tuples/s cost {enough:g}; the budget is {budget:g}",
         resource="budget",
@@ -59,7 +59,7 @@ def too_little_money_for(rate: float, budget: float, least: float) -> Infeasible
 
 def too_fast(rate: float, largest: float) -> Infeasible:
     """The refusal of a rate that all machines together do not carry."""
-    works = rounded_down(largest)
+    works = round_down(largest)
     return Infeasible(
         f"the machines that can be rented do not carry {rate:g} tuples/s; "
         f"the largest rate that works is {works:g}",

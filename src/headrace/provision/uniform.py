@@ -17,7 +17,7 @@ import numpy as np
 from headrace.errors import Infeasible, InvalidInput
 from headrace.model.arrays import Ints
 from headrace.model.request import DEFAULT_REQUEST, Request
-from headrace.model.sized import Provisioned, rounded_up
+from headrace.model.sized import Provisioned, round_up
 from headrace.model.workload import Workload
 from headrace.provision.one_each import Shop, plan_one_each, rank_types, shop_of
 from headrace.provision.refusals import budget_of, too_little_money
@@ -60,7 +60,7 @@ def uniform(
                 fix="lower parallelism",
             )
         enough = max(least, min(cheap))
-        raise too_little_money(budget, rounded_up(enough))
+        raise too_little_money(budget, round_up(enough))
     return plan_one_each(shop, best, bound=shop.fluid_bound(budget), bound_of="rate", kind="fluid")
 
 

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from headrace.errors import InvalidInput
-from headrace.model.read import nearest
+from headrace.model.nearest import nearest
 from headrace.model.topology import Topology
 
 
