@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.figures import NONE, factor, number, percent, plural, short
 from headrace.page.markup import Html, element, join
-from headrace.page.parts import tiles
+from headrace.page.parts import alarm, tiles
 from headrace.page.view import View
 from headrace.words import (
     FIGURE_NAMES,
@@ -86,22 +86,11 @@ def choices_line(plan: Plan) -> Html:
 
 
 def _no_plan(view: View) -> Html:
-    reasons = [(result.scheduler, first_reason(result) or "") for result in view.results]
-    rest = len(reasons) - MOST_REASONS
-    return element(
-        "div",
-        element(
-            "p", element("strong", "No feasible plan."), " The first reason of each scheduler:"
-        ),
-        element(
-            "ul",
-            *(
-                element("li", element("b", name), f": {reason}")
-                for name, reason in reasons[:MOST_REASONS]
-            ),
-        ),
-        element("p", f"And {plural(rest, 'more scheduler')}; all reasons are below.")
-        if rest > 0
-        else "",
-        class_="alarm",
+    first = view.results[:MOST_REASONS]
+    reasons = (
+        join([element("b", result.scheduler), f": {first_reason(result) or ''}"])
+        for result in first
     )
+    rest = len(view.results) - len(first)
+    more = f"And {plural(rest, 'more scheduler')}; all reasons are below." if rest else ""
+    return alarm("No feasible plan.", "The first reason of each scheduler:", reasons, more)

@@ -13,7 +13,7 @@ from headrace.page.comparison import result_table
 from headrace.page.fragment import fragment
 from headrace.page.headline import choices_line, tiles_of, verdict
 from headrace.page.markup import Html, element
-from headrace.page.parts import scroll_table
+from headrace.page.parts import alarm, scroll_table
 from headrace.page.placement import draw_placement, legend
 from headrace.page.topology import draw_topologies
 from headrace.page.view import View, operators
@@ -29,12 +29,12 @@ def plan_fragment(result: Outcome) -> str:
     """A plan: what it means, its figures, its streams and its nodes; or why there is none."""
     plan = plan_of(result)
     if plan is None:
-        return fragment(_alarm(f"{result.scheduler}: no plan.", reasons(result, fixes=True)))
+        return fragment(_broken(f"{result.scheduler}: no plan.", result))
     return fragment(
         element("p", subject(plan.problem), class_="subject"),
         verdict(plan)
         if plan.report.feasible
-        else _alarm(f"{plan.scheduler}: not feasible.", reasons(plan, fixes=True)),
+        else _broken(f"{plan.scheduler}: not feasible.", plan),
         tiles_of(plan),
         choices_line(plan),
         element("h3", "Topology"),
@@ -50,11 +50,8 @@ def comparison_fragment(results: Sequence[Outcome]) -> str:
     if not results:
         raise InvalidInput("no result to show: a comparison needs at least one plan or refusal")
     view = View.of(results, "", None)
-    best = (
-        _alarm("No feasible plan.", ["the table says why"])
-        if view.best is None
-        else verdict(view.best)
-    )
+    none = alarm("No feasible plan.", "The table says why.")
+    best = none if view.best is None else verdict(view.best)
     about = element("p", subject(view.problem), class_="subject")
     return fragment(about, best, result_table(view))
 
@@ -71,12 +68,10 @@ def problem_fragment(problem: Problem) -> str:
     )
 
 
-def _alarm(title: str, why: Sequence[str]) -> Html:
+def _broken(title: str, result: Result) -> Html:
+    why = reasons(result, fixes=True)
     rest = len(why) - MOST_REASONS
-    items = [element("li", reason) for reason in why[:MOST_REASONS]]
-    more = element("li", f"and {rest:,} more") if rest > 0 else ""
-    head = element("p", element("strong", title))
-    return element("div", head, element("ul", *items, more), class_="alarm")
+    return alarm(title, items=why[:MOST_REASONS], more=f"And {rest:,} more." if rest > 0 else "")
 
 
 def _node_table(problem: Problem) -> Html:

@@ -13,6 +13,18 @@ def tiles(cells: Iterable[tuple[str, str]]) -> Html:
     return element("dl", *each, class_="tiles")
 
 
+def alarm(title: str, lead: str = "", items: Iterable[str] = (), more: str = "") -> Html:
+    """A box that nobody overlooks: what is wrong, the reasons, and how many more there are."""
+    reasons = [element("li", item) for item in items]
+    return element(
+        "div",
+        element("p", element("strong", title), f" {lead}" if lead else ""),
+        element("ul", *reasons) if reasons else "",
+        element("p", more) if more else "",
+        class_="alarm",
+    )
+
+
 def scroll_table(head: Iterable[Html], rows: Iterable[Html]) -> Html:
     """A table with one line of head cells, which scrolls by itself where it is too wide."""
     top = element("thead", element("tr", *head))

@@ -36,14 +36,14 @@ def trade_off(view: View) -> Html:
     )
 
 
-def _shown(curve: TradeOff) -> tuple[Point, ...]:
+def _points(curve: TradeOff) -> tuple[Point, ...]:
     """All points; a plan that another one beats is not on the curve, but it is the one chosen."""
     points = curve.points if curve.chosen in curve.points else (*curve.points, curve.chosen)
     return tuple(sorted(points, key=lambda p: (p.cost, p.rate)))
 
 
 def _drawing(curve: TradeOff) -> Html:
-    points = _shown(curve)
+    points = _points(curve)
     across, up = _ticks(max(p.cost for p in points)), _ticks(max(p.rate for p in points))
     limits = [(cost, rate) for cost, rate in curve.limits if cost <= across[-1] and rate <= up[-1]]
 
@@ -114,7 +114,7 @@ def _table(curve: TradeOff) -> Html:
             element("td", amounts(p.machines), class_="words"),
             class_="best" if p is curve.chosen else None,
         )
-        for p in _shown(curve)
+        for p in _points(curve)
     )
     return scroll_table(head, rows)
 
