@@ -72,7 +72,10 @@ def judged_outcome(rate: float, report: Report) -> Outcome:
 
 
 def default(work: Workload, tasks: Mapping[str, int]) -> list[Outcome]:
-    """Storm's default scheduler, slowest first, under several orders of the nodes: Storm's own order follows ids that nobody chooses."""
+    """Storm's default scheduler under several orders of the nodes, slowest first.
+
+    Storm's own order follows node ids, which are random.
+    """
     nodes = nodes_of(work.inputs)
     orders = node_orders(list(nodes))
     found = [
@@ -170,9 +173,8 @@ def best_places(problem: Problem) -> Outcome:
         [(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)]
         for n in problem.tasks[bolts].tolist()
     ]
-    each = (
-        problem.cpu_rate[np.ix_(bolts, types)] / problem.tasks[bolts][:, None]
-    )  # points of one instance, [bolt, machine]
+    # Points of one instance, [bolt, machine].
+    each = problem.cpu_rate[np.ix_(bolts, types)] / problem.tasks[bolts][:, None]
     best = min(product(*ways), key=lambda way: (np.array(way) * each).sum(axis=0).max())
     node = np.zeros(problem.task_count, dtype=np.int64)
     for bolt, way in zip(bolts.tolist(), best, strict=True):
