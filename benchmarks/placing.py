@@ -252,7 +252,6 @@ def clusters() -> Iterator[Row]:
         problem = production_problem()
         seconds = median_seconds(lambda: headrace(problem))
         report, ras = judge(problem, headrace(problem)), place(problem, "storm-ras").report
-        assert ras is not None
         yield Row(
             "production cluster, all 50 topologies placed by headrace", *within(seconds, 2, "s")
         )

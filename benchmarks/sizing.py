@@ -15,6 +15,7 @@ from headrace.errors import HeadraceError, Infeasible
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.generate import cao_budgets, cao_pipeline, nasiri_scenario, random_topology
 from headrace.model.read import read, validated
+from headrace.model.request import Request
 from headrace.model.sized import Provisioned, Sized
 from headrace.model.workload import Workload
 from headrace.place.headrace import headrace as place_by_headrace
@@ -72,11 +73,11 @@ def published_cases() -> Iterator[Row]:
     """Flight and WRF (Cao, tables 1, 2 and 6)."""
     for name in ("flight", "wrf"):
         files = cao(name)
-        best = optimal(files, budget=BUDGET)
-        theirs = botm(files, budget=BUDGET)
+        best = optimal(files, Request(budget=BUDGET))
+        theirs = botm(files, Request(budget=BUDGET))
         yield Row(
             f"{name}: the optimum, proven",
-            *within(median_seconds(lambda f=files: optimal(f, budget=BUDGET)), 0.2, "s"),
+            *within(median_seconds(lambda f=files: optimal(f, Request(budget=BUDGET))), 0.2, "s"),
         )
         share = theirs.rate / best.rate
         yield Row(
@@ -88,9 +89,9 @@ def published_cases() -> Iterator[Row]:
         for other in (vm_greedy, uniform):
             yield Row(
                 f"  {other.__name__} as a share of it",
-                f"{other(files, budget=BUDGET).rate / best.rate:.3f}",
+                f"{other(files, Request(budget=BUDGET)).rate / best.rate:.3f}",
             )
-        shared = provision(sharing(files), budget=BUDGET)
+        shared = provision(sharing(files), Request(budget=BUDGET))
         yield Row(
             "  headrace with shared machines, the same budget",
             f"{shared.rate / best.rate:.3f}",
@@ -114,15 +115,15 @@ def random_pipelines(quick: bool) -> Iterator[Row]:
             content = cao_pipeline(modules, 2 * modules, seed=seed)
             budget = cao_budgets(content)[seed % 6]
             files = workload(content)
-            best = optimal(files, budget=budget)
+            best = optimal(files, Request(budget=budget))
             for name, algorithm in (
                 ("botm", botm),
                 ("vm-greedy", vm_greedy),
                 ("uniform", uniform),
                 ("headrace", provision),
             ):
-                shares[name].append(algorithm(files, budget=budget).rate / best.rate)
-            cheap = provision(sharing(files), rate=best.rate)
+                shares[name].append(algorithm(files, Request(budget=budget)).rate / best.rate)
+            cheap = provision(sharing(files), Request(rate=best.rate))
             per_cost.append(cheap.rate / cheap.cost / (best.rate / best.cost))
         for name, values in shares.items():
             what = (
@@ -146,7 +147,7 @@ def random_pipelines(quick: bool) -> Iterator[Row]:
     for seed in range(2 if quick else 6):
         content = cao_pipeline(100, 200, seed=seed)
         files, budget = workload(content), cao_budgets(content)[seed]
-        times.append(time_on_cpu(lambda f=files, b=budget: optimal(f, budget=b))[1])
+        times.append(time_on_cpu(lambda f=files, b=budget: optimal(f, Request(budget=b)))[1])
     yield Row(
         f"100 modules x 16 types, {len(times)} instances: the optimum, proven; longest",
         *within(max(times), 10, "s CPU"),
@@ -211,7 +212,7 @@ def placed_rate(sized: Sized) -> float:
         problem = sized.problem
         slower = replace(problem, rate=problem.rate * factor, cpu_rate=problem.cpu_rate * factor)
         try:
-            return thread_rate(slower, place_by_headrace(slower, objective="rate", steps=60_000))
+            return thread_rate(slower, place_by_headrace(slower, Request("rate", steps=60_000)))
         except HeadraceError:
             continue
     return 0.0
@@ -221,11 +222,13 @@ def least_cost_of_examples() -> Iterator[Row]:
     """The reverse question on Cao's examples: the cheapest machines for shares of the best rate."""
     for name in ("flight", "wrf"):
         files = cao(name)
-        best = optimal(files, budget=BUDGET)
+        best = optimal(files, Request(budget=BUDGET))
         for share in (0.4, 0.7, 1.0):
             rate = best.rate * share
-            plan, seconds = time_on_cpu(lambda f=files, r=rate: provision(sharing(f), rate=r))
-            alone = optimal(files, rate=rate)
+            plan, seconds = time_on_cpu(
+                lambda f=files, r=rate: provision(sharing(f), Request(rate=r))
+            )
+            alone = optimal(files, Request(rate=rate))
             what = (
                 f"{name} at {share:g} of the best rate: {len(plan.problem.nodes)} machines, "
                 f"{plan.cost / alone.cost:.3f} of the cost alone"
@@ -278,6 +281,6 @@ def least_cost(quick: bool) -> Iterator[Row]:
 def provision_for(files: Workload, rate: float) -> Provisioned:
     """The cheapest machines for a rate; where there are too few, for most of what they carry."""
     try:
-        return provision(files, rate=rate)
+        return provision(files, Request(rate=rate))
     except Infeasible as refusal:
-        return provision(files, rate=MOST * (refusal.available or rate))
+        return provision(files, Request(rate=MOST * (refusal.available or rate)))

@@ -12,6 +12,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from headrace.checks.problems import Content, assignment, document, problem_of
 from headrace.errors import Infeasible, InvalidInput, Unsupported
 from headrace.judge.report import judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
@@ -19,7 +20,6 @@ from headrace.page import page
 from headrace.page.layers import layered
 from headrace.page.words import number, percent, short, truncated
 from headrace.planner import Planned, Point, TradeOff
-from tests.problems import Content, assignment, document, problem_of
 
 VOID = {"meta"}
 HOSTILE = "<script>alert('x')</script>&\"q\""

@@ -20,12 +20,13 @@ from headrace.lab.papers import Experiment, Table
 from headrace.model.arrays import Floats, Ints
 from headrace.model.generate import cao_budgets, cao_pipeline
 from headrace.model.read import read, validated
+from headrace.model.request import Request
 from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
 from headrace.planner import provision
 from headrace.provision.botm import bottleneck, select_vt
 from headrace.provision.one_each import Shop, rented, shop_of, worst_everywhere
-from headrace.registry import algorithm
+from headrace.registry import find
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,7 +137,6 @@ def small_problems() -> Found:
 def rate_of(workload: Workload, by: str, budget: float) -> float:
     """Tuples/s that the judge gives the plan of an algorithm."""
     report = provision(workload, by, budget=budget).report
-    assert report is not None
     assert report.max_rate is not None
     return report.max_rate
 
@@ -171,7 +171,7 @@ def run_grid(spark: SparkSession) -> Cells:
         workload = Workload(validated(content, {}))
         found: dict[str, list[Provisioned]] = {
             by: [
-                algorithm("provision", by)(workload, budget=budget)
+                find("provision", by)(workload, Request(budget=budget))
                 for budget in cao_budgets(content)
             ]
             for by in BY
@@ -333,7 +333,8 @@ def measured_workflows() -> Found:
             Workload(read([EXAMPLES / f"{name}.yaml", EXAMPLES / "vm-types.yaml"])), "cao"
         )
         plans: dict[str, Provisioned] = {
-            by: algorithm("provision", by)(shop.workload, budget=BUDGET) for by in (*BY, "headrace")
+            by: find("provision", by)(shop.workload, Request(budget=BUDGET))
+            for by in (*BY, "headrace")
         }
         rows += [
             [name, by, plan.rate * SECONDS[name], plan.cost, mapping_text(plan)]
@@ -357,7 +358,9 @@ def measured_workflows() -> Found:
             measured["flight-bottleneck"] = Measured(f"w{bottleneck(shop, theirs['BOTM'])}")
         ahead += plans["botm"].rate > max(plans["vm-greedy"].rate, plans["uniform"].rate)
         once, twice = (
-            algorithm("provision", "uniform")(shop.workload, budget=BUDGET, parallelism=n).rate
+            find("provision", "uniform")(
+                shop.workload, Request(budget=BUDGET), {"parallelism": n}
+            ).rate
             for n in (1, 2)
         )
         higher_is_worse += twice < once

@@ -13,6 +13,7 @@ import pymetis
 
 from headrace.model.arrays import Ints
 from headrace.model.problem import CPU, Problem
+from headrace.model.request import DEFAULT_REQUEST
 from headrace.place.i_scheduler import node_classes, solve_model
 from headrace.place.p_scheduler import demand_by_type, node_capacity
 from headrace.solve.cut.partition import graph_of
@@ -57,7 +58,7 @@ def i_by_metis(problem: Problem, phi: int, seed: int | None = None) -> int | Non
             unfused = unfused[~np.isin(unfused, part)]
     vertex = np.unique(vertex, return_inverse=True)[1]
     node = solve_model(
-        problem, problem.task_pairs(), demand_by_type(problem), room, vertex, 0, None, None
+        problem, problem.task_pairs(), demand_by_type(problem), room, vertex, DEFAULT_REQUEST
     )
     return None if node is None else crossing(problem, node)
 

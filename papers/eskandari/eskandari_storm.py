@@ -79,7 +79,6 @@ def run(problem: Problem, by: str, nodes: int | None = None, phi: int | None = N
             seen, slot_taken=problem.slot_taken | (np.arange(len(problem.nodes)) >= nodes)[:, None]
         )
     planned = place(seen, by, options=None if phi is None else {"phi": phi}, bounded=False)
-    assert planned.assignment is not None
     return Run(problem, planned.assignment, judge(problem, planned.assignment, bounded=False))
 
 

@@ -26,7 +26,7 @@ from headrace.place.t3_scheduler import (
     construct_simplified_graph,
     group_partitioning,
 )
-from headrace.planner import Planned, place
+from headrace.planner import Plan, place
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder's other modules
 
@@ -104,9 +104,7 @@ def cell(shape: str, cluster: str, size: int) -> Cell:
     plans = {
         by: time_plan(problem, by) for by in (OPTIMAL, T3, I, *((P,) if cluster == EQUAL else ()))
     }
-    cost = {
-        by: plan.report.inter_node_traffic for by, plan in plans.items() if plan.report is not None
-    }
+    cost = {by: plan.report.inter_node_traffic for by, plan in plans.items()}
     return Cell(
         problem,
         cost,
@@ -116,10 +114,9 @@ def cell(shape: str, cluster: str, size: int) -> Cell:
     )
 
 
-def time_plan(problem: Problem, by: str) -> Planned:
+def time_plan(problem: Problem, by: str) -> Plan:
     """A plan and its CPU seconds, which other work hardly changes; an optimum must be proven."""
     plan = place(problem, by, clock=time.process_time, bounded=by == OPTIMAL)
-    assert plan.report is not None
     assert plan.report.feasible
     assert by != OPTIMAL or (plan.report.bound.proven and plan.report.gap == 0)
     return plan
@@ -129,8 +126,6 @@ def default_example() -> dict[str, Measured]:
     """Fig. 5.2-5.4."""
     problem = problem_of("default-scheduler")
     even, best = place(problem, "storm-even").assignment, place(problem, OPTIMAL).report
-    assert even is not None
-    assert best is not None
     places = [
         f"s{worker + 1}:{problem.nodes[node]}"
         for node, worker in zip(even.node.tolist(), even.worker.tolist(), strict=True)
@@ -145,7 +140,6 @@ def p_example() -> dict[str, Measured]:
     """Fig. 7.3."""
     problem = problem_of("two-level-example")
     plan = place(problem, P).assignment
-    assert plan is not None
     number = np.arange(1, problem.task_count + 1)
     halves = sorted(list_numbers(number[plan.node == n]) for n in np.unique(plan.node))
     near = list_numbers(number[(plan.node == plan.node[0]) & (plan.worker == plan.worker[0])])
@@ -161,7 +155,6 @@ def t3_examples() -> dict[str, Measured]:
     """Fig. 8.2-8.5."""
     problem = problem_of("pair-split")
     plan, number = place(problem, T3).assignment, np.arange(1, problem.task_count + 1)
-    assert plan is not None
     pair = [list_numbers(number[plan.node == n]) for n in range(2)]
     room, group_b = np.full(len(problem.resources), np.inf), np.array([3, 4, 5])
     room[CPU] = 5.0  # group A and two more
@@ -174,7 +167,6 @@ def t3_examples() -> dict[str, Measured]:
     single = [task + 1 for task in sub_graph.tasks[3:]]
     topics = problem_of("top-trending-topics")
     plan = place(topics, T3).assignment
-    assert plan is not None
     held = np.zeros((len(topics.nodes), len(topics.components)), dtype=np.int64)
     np.add.at(held, (plan.node, topics.component_of), 1)
     third, first, fourth = (
@@ -251,9 +243,6 @@ def larger_node() -> dict[str, Measured]:
             time_plan(of, by).report
             for of, by in ((enlarged, OPTIMAL), (plain, OPTIMAL), (plain, P))
         )
-        assert best is not None
-        assert best_plain is not None
-        assert ours is not None
         metis = p_by_metis(plain)
         shuffled = sum(p_by_metis(plain, seed) == metis for seed in range(SHUFFLES))
         note = (

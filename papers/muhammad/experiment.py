@@ -105,8 +105,6 @@ def six_scenarios(app: str, by: str, order: str) -> list[Plan]:
         if by == ISOLATION:
             problem = replace(problem, isolated_machines=np.array([problem.worker_count(0)]))
         planned = place(problem, by, objective="nodes", options=OPTIONS.get(by))
-        assert planned.assignment is not None
-        assert planned.report is not None
         plans.append(Plan(problem, planned.assignment, planned.report))
     return plans
 
@@ -115,7 +113,6 @@ def default_example() -> dict[str, Measured]:
     """Fig. 1.6-1.7."""
     problem = problem_of("linear-on-two-nodes")
     planned = place(problem, DEFAULT)
-    assert planned.assignment is not None
     pairs, node = problem.task_pairs(), planned.assignment.node
     with_spout = [
         problem.task_name(t).removesuffix(".1") for t in np.flatnonzero(node == node[0]).tolist()

@@ -151,7 +151,6 @@ def compare_on_test_bed(layout: str) -> Compared:
     exhaustive = size(work, "nasiri-optimal", options=most)
     tasks, ours = tasks_of(plan), size(work, "headrace")
     orders = default(work, tasks)
-    assert ours.report is not None
     return Compared(
         tasks,
         orders,
@@ -311,7 +310,6 @@ def gain_in(scenario: str, layout: str) -> Gain:
     """The counts of the proposed scheduler, in its own places and in those of Storm's default."""
     work = workload(layout, scenario)
     plan, ours = size(work, "nasiri"), size(work, "headrace")
-    assert ours.report is not None
     proposed, bound = outcome(plan), ours.report.bound.value or math.nan
     orders = default(work, tasks_of(plan))
     even = typical(orders)
@@ -401,7 +399,6 @@ def published_counts() -> Found:
             problem = work.problem(tasks)
             factor = even.rate / float(problem.rate[problem.spout].sum())
             report = place(problem.scaled(factor), "headrace", objective="rate").report
-            assert report is not None
             assert report.bound.value is not None
             possible, reached = (
                 100 * (report.bound.value - 1),

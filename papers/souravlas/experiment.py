@@ -370,7 +370,6 @@ def place_and_judge(problem: Problem, by: str) -> tuple[float, float, float]:
     if by:
         # None of them looks at the objective; this one has a quick bound.
         plan = place(problem, by, objective="nodes").assignment
-        assert plan is not None
     else:
         plan = deal_in_blocks(problem)
     report = judge(problem, plan, objective="rate", bounded=False)

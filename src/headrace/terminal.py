@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from headrace.demo import Live
+from headrace.demo import DemoRun
 from headrace.errors import HeadraceError
 from headrace.judge.diff import Diff, diff
 from headrace.judge.explain import Costly, Explanation, costly_streams, explain_task
@@ -416,10 +416,10 @@ def safe_order(order: SafeOrder) -> RenderableType:
     return Group(Text(words), grid, *(Text(f"  {note}", style="dim") for note in order.notes))
 
 
-def live(ran: Live) -> RenderableType:
+def live(ran: DemoRun) -> RenderableType:
     """A run before and after its new plan: measured, and predicted before it ran."""
     first, second = ran.plans
-    columns = ran.before, ran.foretold, ran.after
+    columns = ran.before, ran.predicted, ran.after
     grid = table("per batch, median", first, f"{second}, predicted", f"{second}, measured")
     grid.add_row("seconds", *(number(batch.seconds) for batch in columns))
     grid.add_row("bytes between nodes", *(number(batch.remote_bytes) for batch in columns))

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
+from headrace.checks.problems import Content, assignment, document, problem_of
 from headrace.judge.report import FIGURES, Report, gap, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from tests.judge.twin import Placed, Twin, max_rate
-from tests.problems import Content, assignment, document, problem_of
 
 
 def case(seed: int) -> tuple[Content, Problem, Assignment, Placed]:

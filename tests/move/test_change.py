@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from headrace.checks.problems import Content, problem_of
 from headrace.errors import InvalidInput
 from headrace.judge.traffic import traffic
 from headrace.model.problem import UNPLACED, Assignment, Problem
@@ -14,7 +15,6 @@ from headrace.move.all_at_once import all_at_once
 from headrace.move.change import arrivals, carried, volumes_between
 from headrace.move.optimal import optimal
 from tests.move.plan_pairs import random_pair
-from tests.problems import Content, problem_of
 
 
 def content(nodes: Content | None = None, split: int = 4) -> Content:

@@ -7,13 +7,13 @@ from random import Random
 import numpy as np
 import pytest
 
+from headrace.checks.problems import assignment, document, problem_of
 from headrace.judge.diff import COMPARED
 from headrace.judge.report import judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.move.change import volumes_between
 from headrace.move.relabel import alike_nodes, moved, relabel
 from tests.move.plan_pairs import random_pair
-from tests.problems import assignment, document, problem_of
 
 
 def figures(problem: Problem, plan: Assignment) -> dict[str, object]:

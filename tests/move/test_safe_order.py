@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headrace.checks.problems import document, problem_of
 from headrace.errors import HeadraceError, Infeasible, InvalidInput
 from headrace.judge.traffic import traffic
 from headrace.model.problem import UNPLACED, Assignment, Problem
@@ -18,7 +19,6 @@ from headrace.move.relabel import relabel
 from headrace.move.safe_order import NoSafeOrder, SafeOrder, safe_order
 from headrace.planner import place
 from tests.move.plan_pairs import broken_rules, random_pair, random_plan, replayed
-from tests.problems import document, problem_of
 
 
 def plan(*nodes: int) -> Assignment:

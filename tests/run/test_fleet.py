@@ -16,8 +16,11 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import Infeasible, InvalidInput, Unsupported
+from headrace.run.addresses import check_reachable
 from headrace.run.apps import load
-from headrace.run.fleet import check_reachable, down, found, local_fleet, machines_of, up
+from headrace.run.fleet import local_fleet
+from headrace.run.machines import machines_of
+from headrace.run.supervisor import find_fleet, start_fleet, stop_fleet
 
 TASKS = {"sentence": 2, "split": 4, "count": 4}
 MARK = "HEADRACE_TEST_FLEET"  # in the environment of everything that the test starts
@@ -134,9 +137,9 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         ):
             pass
         with pytest.raises(Unsupported, match=f"port {port} of 127"):
-            up([str(tmp_path / "cluster.yaml")], tmp_path / "fleet", port=port)
-    assert found(tmp_path / "fleet") is None
-    assert not down(tmp_path / "fleet")
+            start_fleet([str(tmp_path / "cluster.yaml")], tmp_path / "fleet", port=port)
+    assert find_fleet(tmp_path / "fleet") is None
+    assert not stop_fleet(tmp_path / "fleet")
 
 
 def test_a_master_that_cannot_be_reached_is_named() -> None:

@@ -17,9 +17,11 @@ from click.testing import CliRunner
 from headrace.cli import main
 from headrace.errors import HeadraceError, InvalidInput, Unsupported
 from headrace.run import limits
-from headrace.run.fleet import Machine, down, found, local_fleet, through, up
-from headrace.run.limits import DEVICES, NAMESPACES, Bounds, Room, check, limited, sweep
-from headrace.run.quotas import Quotas, quotas
+from headrace.run.fleet import enter_room, local_fleet
+from headrace.run.limits import DEVICES, NAMESPACES, Bounds, Room, check_limits, make_rooms, sweep
+from headrace.run.machines import Machine
+from headrace.run.quotas import Quotas, find_quotas
+from headrace.run.supervisor import find_fleet, start_fleet, stop_fleet
 
 CLUSTER = """
 format: headrace/1
@@ -56,7 +58,7 @@ print((used.user + used.system) / 2)
 def missing() -> str:
     """Why limits cannot be tried here; empty if they can."""
     try:
-        with limited([Bounds(100, 100)], limits.LIMITS):
+        with make_rooms([Bounds(100, 100)], limits.LIMITS):
             return ""
     except HeadraceError as refusal:
         return refusal.message
@@ -68,7 +70,9 @@ needs_rights = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 def started(room: Room, code: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*through(room), sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True
+        [*enter_room(room), sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -88,13 +92,13 @@ def left_behind() -> list[str]:
     return [
         *namespaces,
         *(d.name for d in DEVICES.glob("headrace*")),
-        *(g.name for g in quotas().groups("headrace-")),
+        *(g.name for g in find_quotas().groups("headrace-")),
     ]
 
 
 @needs_rights
 def test_a_node_sends_and_receives_at_its_bandwidth_and_no_faster() -> None:
-    with limited([Bounds(400), Bounds(100), Bounds()], ["bandwidth"]) as ground:
+    with make_rooms([Bounds(400), Bounds(100), Bounds()], ["bandwidth"]) as ground:
         quick, slow, free = ground.rooms
         assert 60 < transfer_mbps(quick, slow, 10_000_000) < 115  # what the slow one receives
         assert 60 < transfer_mbps(slow, free, 10_000_000) < 115  # what it sends
@@ -104,7 +108,7 @@ def test_a_node_sends_and_receives_at_its_bandwidth_and_no_faster() -> None:
 
 @needs_rights
 def test_a_namespace_has_no_way_out_but_the_bridge() -> None:
-    with limited([Bounds(100)], ["bandwidth"]) as ground:
+    with make_rooms([Bounds(100)], ["bandwidth"]) as ground:
         routes = (
             started(ground.rooms[0], "print(open('/proc/net/route').read())")
             .communicate()[0]
@@ -117,7 +121,7 @@ def test_a_namespace_has_no_way_out_but_the_bridge() -> None:
 
 @needs_rights
 def test_processes_of_a_node_get_their_quota_and_no_more() -> None:
-    with limited([Bounds(cpu=10), Bounds(cpu=1000)], ["cpu"]) as ground:
+    with make_rooms([Bounds(cpu=10), Bounds(cpu=1000)], ["cpu"]) as ground:
         slow, quick = (float(started(room, BUSY).communicate()[0]) for room in ground.rooms)
     assert 0.02 < slow < 0.16
     assert quick > 1.5 * slow  # other processes of the machine leave it that much
@@ -126,7 +130,7 @@ def test_processes_of_a_node_get_their_quota_and_no_more() -> None:
 @needs_rights
 def test_nothing_is_left_behind_also_after_an_error() -> None:
     before, inside = left_behind(), list[subprocess.Popen[str]]()
-    with suppress(RuntimeError), limited([Bounds(100, 100)] * 2, limits.LIMITS) as ground:
+    with suppress(RuntimeError), make_rooms([Bounds(100, 100)] * 2, limits.LIMITS) as ground:
         assert len(left_behind()) == len(before) + 2 + 3 + 2  # namespaces, devices, groups
         inside.append(
             started(ground.rooms[0], "import time; print('in', flush=True); time.sleep(600)")
@@ -142,8 +146,8 @@ def test_nothing_is_left_behind_also_after_an_error() -> None:
 def test_a_crashed_fleet_is_swept_and_one_that_is_up_is_not() -> None:
     hold = """
 import time
-from headrace.run.limits import LIMITS, Bounds, limited
-with limited([Bounds(100, 100)], LIMITS) as ground:
+from headrace.run.limits import LIMITS, Bounds, make_rooms
+with make_rooms([Bounds(100, 100)], LIMITS) as ground:
     print(ground.rooms[0].namespace.name, flush=True)
     time.sleep(600)
 """
@@ -171,7 +175,7 @@ with limited([Bounds(100, 100)], LIMITS) as ground:
 def test_a_fleet_with_limits_runs_and_leaves_nothing_after_kill_9(tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     folder, before = tmp_path / "fleet", left_behind()
-    fleet = up([str(tmp_path / "cluster.yaml")], folder, limits=limits.LIMITS)
+    fleet = start_fleet([str(tmp_path / "cluster.yaml")], folder, limits=limits.LIMITS)
     try:
         command = [sys.executable, "-m", "headrace.cli"]
         told = subprocess.run(
@@ -214,10 +218,10 @@ def test_a_fleet_with_limits_runs_and_leaves_nothing_after_kill_9(tmp_path: Path
         assert result["remote_bytes"] > 0
     finally:
         os.kill(fleet.pid, signal.SIGKILL)
-        while found(folder) is not None:
+        while find_fleet(folder) is not None:
             time.sleep(0.05)
     assert left_behind() != before
-    assert not down(folder)
+    assert not stop_fleet(folder)
     assert left_behind() == before
 
 
@@ -234,15 +238,15 @@ def test_limits_are_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     if sys.platform == "linux":
         with pytest.raises(Unsupported, match="need root, and this is user 1000"):
-            check(["cpu"])
+            check_limits(["cpu"])
         monkeypatch.setattr(os, "geteuid", lambda: 0)
         monkeypatch.setattr(limits, "TOOLS", str(tmp_path))
         with pytest.raises(Unsupported, match="needs `ip`, which is not there"):
-            check(["bandwidth"])
+            check_limits(["bandwidth"])
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(Unsupported, match="need Linux, and this is darwin"):
-        check(["cpu"])
-    check([])
+        check_limits(["cpu"])
+    check_limits([])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system is refused first")
@@ -279,7 +283,7 @@ def test_groups_of_both_versions_are_found_and_told_their_quota(
 ) -> None:
     mounts = tmp_path_factory.mktemp("proc") / "mounts"
     mounts.write_text(f"cgroup2 {mounted} cgroup2 rw 0 0\n")
-    group = quotas(mounts)
+    group = find_quotas(mounts)
     assert group == Quotas(mounted, 2)
     assert group.make("headrace-0-2", 250) == mounted / "headrace-0-2" / "cgroup.procs"
     assert (mounted / "cgroup.subtree_control").read_text() == "+cpu"
@@ -287,13 +291,13 @@ def test_groups_of_both_versions_are_found_and_told_their_quota(
     mounts.write_text(
         f"none /sys/fs/cgroup tmpfs rw 0 0\ncgroup {mounted} cgroup rw,relatime,cpu,cpuacct 0 0\n"
     )
-    assert quotas(mounts) == Quotas(mounted, 1)
-    quotas(mounts).make("headrace-0-3", 50)
+    assert find_quotas(mounts) == Quotas(mounted, 1)
+    find_quotas(mounts).make("headrace-0-3", 50)
     assert (mounted / "headrace-0-3" / "cpu.cfs_quota_us").read_text() == "50000"
-    assert [found.name for found in quotas(mounts).groups("headrace-0-")] == [
+    assert [found.name for found in find_quotas(mounts).groups("headrace-0-")] == [
         "headrace-0-2",
         "headrace-0-3",
     ]
     mounts.write_text("cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n")
     with pytest.raises(Unsupported, match="a cpu controller, and none is mounted"):
-        quotas(mounts)
+        find_quotas(mounts)

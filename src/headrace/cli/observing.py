@@ -17,6 +17,7 @@ import click
 
 from headrace.cli.shared import JSON, dumps, main, read, save, text_for
 from headrace.errors import InvalidInput
+from headrace.spark import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,6 +89,7 @@ def observe(
         raise click.UsageError("give a telemetry FOLDER, a --store, or both")
     if follow and (folder is None or store is None):
         raise click.UsageError("--follow needs both a telemetry FOLDER and a --store")
+    require_spark("observe")
     from headrace.observe.measured import how
     from headrace.observe.pipeline import Question
     from headrace.observe.progress import Bar

@@ -13,11 +13,29 @@ from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 
 @dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """What limits a plan: a resource of a node, the one thread of a task, or a stage on a node."""
+
+    resource: str  # cpu, bandwidth in, bandwidth out, thread or stage
+    node: str | None = None
+    task: str | None = None
+    components: tuple[str, ...] = ()  # of the stage
+
+    def __str__(self) -> str:
+        """The sentence of the contract."""
+        if self.task is not None:
+            return f"task {self.task}: one {self.resource}"
+        if self.components:
+            return f"stage {' + '.join(self.components)} on node {self.node}"
+        return f"node {self.node}: {self.resource}"
+
+
+@dataclass(frozen=True, slots=True)
 class Speed:
-    """A figure and the node and resource that set it."""
+    """A figure and what sets it."""
 
     value: float | None
-    bottleneck: str | None
+    bottleneck: Bottleneck | None
 
 
 def max_rate(problem: Problem, sent: Traffic, used: Use) -> Speed:
@@ -41,7 +59,7 @@ def max_rate(problem: Problem, sent: Traffic, used: Use) -> Speed:
             )
         n = int(factor.argmin())
         if factor[n] < best:
-            best, bottleneck = float(factor[n]), f"node {problem.nodes[n]}: {resource}"
+            best, bottleneck = float(factor[n]), Bottleneck(resource, problem.nodes[n])
     return Speed(best if np.isfinite(best) else None, bottleneck)
 
 
@@ -74,8 +92,9 @@ def batch_seconds(problem: Problem, assignment: Assignment, workers: Workers) ->
         n = int(seconds.argmax())
         total += float(seconds[n])
         if seconds[n] > slowest:
-            names = " + ".join(problem.components[c] for c in members)
-            slowest, bottleneck = float(seconds[n]), f"stage {names} on node {problem.nodes[n]}"
+            names = tuple(problem.components[c] for c in members)
+            slowest = float(seconds[n])
+            bottleneck = Bottleneck("stage", problem.nodes[n], components=names)
     return Speed(total if bottleneck else None, bottleneck)
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from headrace.judge.bounds import Bound, bound
+from headrace.judge.bounds import Bound, bound, unasked
 from headrace.judge.feasible import Violation, violations
-from headrace.judge.rate import batch_seconds, max_rate
+from headrace.judge.rate import Bottleneck, batch_seconds, max_rate
+from headrace.judge.thread_rate import absolute_rate
 from headrace.judge.traffic import Traffic, Workers, traffic
 from headrace.judge.use import Use, use
-from headrace.model.arrays import totals
+from headrace.model.arrays import Ints, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 FIGURES = {
@@ -23,6 +24,7 @@ FIGURES = {
     "nodes": "nodes_used",
     "balance": "balance",
 }  # objective -> the figure it is about
+UNSIZED = "bandwidth counts only streams whose `bytes` are known"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +47,7 @@ class Report:
     balance: float | None  # standard deviation of CPU utilisation over all nodes
     weighted_utilisation: float | None  # eq. 7-8 of Nasiri et al.
     cost: float | None
-    bottleneck: str | None
+    bottleneck: Bottleneck | None
     bound: Bound
     gap: float | None
     stopped: str
@@ -57,6 +59,7 @@ class Report:
         """The report as the contract has it."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         fields["violations"] = [asdict(v) for v in self.violations]
+        fields["bottleneck"] = None if self.bottleneck is None else str(self.bottleneck)
         fields["bound"] = asdict(self.bound)
         fields["notes"] = list(self.notes)
         return fields
@@ -67,29 +70,41 @@ def judge(
     assignment: Assignment,
     *,
     objective: str = "traffic",
-    stopped: str = "done",
+    limit: Bound | None = None,
     bounded: bool = True,
+    absolute: bool = False,
+    rented: bool = False,
+    stopped: str = "done",
+    notes: Sequence[str] = (),
 ) -> Report:
-    """Judge a plan, trusting nothing its scheduler says; without `bounded`, how good any plan could be is not asked."""
+    """Judge a plan, trusting nothing its scheduler says.
+
+    `limit` is how good any plan could be, where that is known; absent, it is worked out if `bounded`.
+    With `absolute`, `max_rate` is tuples/s over all spouts, threads considered; with `rented`, every
+    node of the problem is paid for, not only the used ones. `notes` are passed on.
+    """
     workers = Workers.of(assignment)
     sent = traffic(problem, assignment, workers)
     used = use(problem, assignment, workers, sent)
     broken = violations(problem, assignment, workers, sent, used)
-    rate = max_rate(problem, sent, used)
+    by_nodes = max_rate(problem, sent, used)
+    rate = absolute_rate(problem, assignment, by_nodes) if absolute else by_nodes
     batch = batch_seconds(problem, assignment, workers)
     processed = float(problem.rate[assignment.node[problem.first[:-1]] != UNPLACED].sum())
-    throughput = processed * (1.0 if rate.value is None else min(1.0, rate.value))
+    throughput = processed * (1.0 if by_nodes.value is None else min(1.0, by_nodes.value))
     nodes_used = int((used.tasks > 0).sum())
+    feasible = not broken and not assignment.refused
+    if limit is None:
+        limit = bound(problem, FIGURES[objective]) if bounded else unasked(FIGURES[objective])
     figures: dict[str, float | None] = {
         "inter_node_traffic": sent.inter_node,
         "max_rate": rate.value,
         "batch_seconds": batch.value,
         "nodes_used": nodes_used,
         "balance": _balance(problem, used),
+        "cost": _cost(problem, np.ones_like(used.tasks) if rented else used.tasks),
     }
-    feasible = not broken and not assignment.refused
-    figure = FIGURES[objective]
-    limit = bound(problem, figure) if bounded else Bound(figure, None, False, "not asked")
+    said = problem.notes if sent.sized else (*problem.notes, UNSIZED)
     return Report(
         feasible=feasible,
         violations=tuple(broken),
@@ -106,15 +121,14 @@ def judge(
         throughput_per_node=throughput / nodes_used if nodes_used else None,
         balance=figures["balance"],
         weighted_utilisation=_weighted_utilisation(problem, used),
-        cost=_cost(problem, used),
+        cost=figures["cost"],
         bottleneck=batch.bottleneck if objective == "batch" else rate.bottleneck,
         bound=limit,
-        gap=gap(figures[figure], limit.value) if feasible else None,
+        gap=gap(figures[limit.of], limit.value) if feasible else None,
         stopped=stopped,
         nodes=_node_table(problem, sent, used),
         unplaced={name: error.fields() for name, error in assignment.refused.items()},
-        notes=problem.notes
-        + (() if sent.sized else ("bandwidth counts only streams whose `bytes` are known",)),
+        notes=tuple(dict.fromkeys((*said, *notes))),
     )
 
 
@@ -123,7 +137,8 @@ def gap(value: float | None, limit: float | None) -> float | None:
     if value is None or limit is None:
         return None
     largest = max(abs(value), abs(limit))
-    return abs(value - limit) / largest if largest else 0.0
+    apart = abs(value - limit)
+    return apart / largest if apart > 1e-12 * largest else 0.0  # below is rounding
 
 
 def _balance(problem: Problem, used: Use) -> float | None:
@@ -157,9 +172,12 @@ def _weighted_utilisation(problem: Problem, used: Use) -> float | None:
     )
 
 
-def _cost(problem: Problem, used: Use) -> float | None:
-    price = problem.price[problem.node_type][used.tasks > 0]
-    return None if np.isnan(price).any() or not len(price) else float(price.sum())
+def _cost(problem: Problem, paid: Ints) -> float | None:
+    """Price of the nodes that are paid for; None where one has none."""
+    machines = np.bincount(problem.node_type[paid > 0], minlength=len(problem.types))
+    if not machines.any() or np.isnan(problem.price[machines > 0]).any():
+        return None
+    return float((machines * np.where(machines > 0, problem.price, 0.0)).sum())
 
 
 def _node_table(problem: Problem, sent: Traffic, used: Use) -> dict[str, dict[str, float | None]]:

@@ -13,7 +13,7 @@ from headrace.model.arrays import Bools
 from headrace.model.cluster import expanded, inventory_notes, known, nodes_of, prices, slot_taken
 from headrace.model.components import Named, components_of
 from headrace.model.document import Node
-from headrace.model.plan import assignment_of
+from headrace.model.plan import read_assignment
 from headrace.model.problem import CPU, Problem
 from headrace.model.profile import profile_of
 from headrace.model.read import Inputs, nearest
@@ -87,7 +87,7 @@ def build(inputs: Inputs, *, tasks: Mapping[str, int] | None = None) -> Problem:
     ):
         return problem
     try:
-        return replace(problem, current=assignment_of(problem, document.plan))
+        return replace(problem, current=read_assignment(problem, document.plan))
     except InvalidInput as error:
         raise inputs.invalid(("plan",), error.message) from None
 

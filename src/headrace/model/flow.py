@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from headrace.model.arrays import Floats
@@ -102,7 +102,19 @@ def cyclic(count: int, flows: Sequence[Flow]) -> set[int]:
 
 
 def _in_flow_order(count: int, flows: Sequence[Flow]) -> list[list[int]]:
-    """Strongly connected components of the derived streams, sources first; a measured stream waits for nobody."""
+    """Strongly connected components of the derived streams, sources first.
+
+    A measured stream waits for nobody.
+    """
+    feeds: dict[int, set[int]] = {c: set() for c in range(count)}
+    for flow in flows:
+        if flow.measured is None:
+            feeds[flow.target].add(flow.source)
+    try:
+        return [[c] for c in TopologicalSorter(feeds).static_order()]
+    except CycleError:
+        import networkx as nx
+
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(count))
     graph.add_edges_from((flow.source, flow.target) for flow in flows if flow.measured is None)
@@ -112,6 +124,8 @@ def _in_flow_order(count: int, flows: Sequence[Flow]) -> list[list[int]]:
 
 def _loop(piece: Sequence[int], matrix: Floats) -> tuple[list[int], float]:
     """The cycle that amplifies most, and the tuples it returns for each one it is given."""
+    import networkx as nx
+
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from((source, target) for target, source in np.argwhere(matrix > 0).tolist())
 

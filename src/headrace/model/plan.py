@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -60,7 +60,7 @@ def made_from(document: Document) -> dict[str, Any]:
     )
 
 
-def assignment_of(problem: Problem, plan: PlanSection) -> Assignment:
+def read_assignment(problem: Problem, plan: PlanSection) -> Assignment:
     """The assignment a plan file holds; it must place exactly this problem's tasks on this problem's nodes."""
     node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
     worker = np.full(problem.task_count, UNPLACED, dtype=np.int64)
@@ -87,6 +87,59 @@ def assignment_of(problem: Problem, plan: PlanSection) -> Assignment:
         node[task], worker[task] = _known(nodes, place.node, "node", problem), place.worker
     _whole_topologies(problem, node)
     return Assignment(node, worker)
+
+
+def assignment_from(problem: Problem, answer: object, by: str) -> Assignment:
+    """What a scheduler answered: an assignment, or {task: node} with a worker per topology and node.
+
+    A plug-in's answer is checked, so that a mistake in it is named and not judged.
+    """
+    if isinstance(answer, Assignment):
+        for name, array in (("node", answer.node), ("worker", answer.worker)):
+            if array.shape != (problem.task_count,):
+                raise InvalidInput(
+                    f"{by} gave {array.shape[0] if array.ndim else 0} entries of `{name}`; "
+                    f"the problem has {problem.task_count} tasks"
+                )
+        low, high = int(answer.node.min(initial=0)), int(answer.node.max(initial=0))
+        if low < UNPLACED or high >= len(problem.nodes):
+            wrong = low if low < UNPLACED else high
+            raise InvalidInput(
+                f"{by} gave node {wrong}; nodes are numbered 0 to {len(problem.nodes) - 1}"
+            )
+        return answer
+    if not isinstance(answer, Mapping):
+        raise InvalidInput(
+            f"{by} gave {type(answer).__name__}; an Assignment or {{task: node}} is needed"
+        )
+    return _named_assignment(problem, cast("Mapping[object, object]", answer), by)
+
+
+def _named_assignment(problem: Problem, node_of: Mapping[object, object], by: str) -> Assignment:
+    components = {name: i for i, name in enumerate(problem.components)}
+    nodes = {name: i for i, name in enumerate(problem.nodes)}
+    node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
+    try:
+        for task, where in node_of.items():
+            node[_task(problem, components, str(task))] = _known(nodes, str(where), "node", problem)
+        _whole_topologies(problem, node)
+    except InvalidInput as error:
+        raise InvalidInput(f"{by}: {error.message}") from None
+    return Assignment(node, first_free_slots(problem, node))
+
+
+def first_free_slots(problem: Problem, node: Ints) -> Ints:
+    """One worker per topology on each node, in the node's free slots by turn, [T]."""
+    worker = np.where(node == UNPLACED, UNPLACED, 0)
+    topology = problem.topology[problem.component_of]
+    for n in np.unique(node[node != UNPLACED]).tolist():
+        free = np.flatnonzero(~problem.slot_taken[n])
+        here = np.unique(topology[node == n])
+        for i, g in enumerate(here.tolist()):
+            # Where slots run out the last one is shared, and the judge says so.
+            slot = int(free[min(i, len(free) - 1)]) if len(free) else 0
+            worker[(node == n) & (topology == g)] = slot
+    return worker
 
 
 def _task(problem: Problem, components: dict[str, int], name: str) -> int:

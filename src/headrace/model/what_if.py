@@ -55,7 +55,7 @@ class WhatIf:
         ]
 
 
-def changed(inputs: Inputs, what_if: WhatIf) -> Inputs:
+def apply_change(inputs: Inputs, what_if: WhatIf) -> Inputs:
     """The inputs with the changes made; the given ones stay as they are."""
     if not what_if:
         return inputs

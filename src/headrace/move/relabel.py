@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from headrace.errors import Unsupported
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.move.change import moving, refuse_wrong_plan, task_state_mb
 from headrace.solve.classes import Classes, classes_of
+from headrace.solve.matching import cheapest_matching
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,8 +117,8 @@ def _nodes_to_nodes(source: Ints, target: Ints, kind: Ints, kept: Floats) -> tup
 
 
 def _largest(value: Floats) -> tuple[Ints, Ints]:
-    rows, columns = linear_sum_assignment(value, maximize=True)
-    return np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
+    """The rows and columns of a square matrix whose values add up to the most."""
+    return np.arange(len(value)), cheapest_matching(-value)
 
 
 def alike_nodes(problem: Problem) -> Ints:

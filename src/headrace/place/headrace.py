@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, InvalidInput
 from headrace.judge.traffic import traffic
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
+from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.refusal import refusal
 from headrace.place.building_blocks.topologies import used
 from headrace.place.building_blocks.workers import workers_inside
@@ -29,11 +28,11 @@ from headrace.solve.classes import Classes, classes_of
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.fit import slots_taken
 from headrace.solve.least_traffic.search import least_crossing_search
+from headrace.solve.matching import cheapest_matching
 from headrace.solve.rate.brim import brimful_counts
 from headrace.solve.rate.speed import Costs, batch_time, costs_of, fast_counts, sustained
 from headrace.solve.rate.spread import spread
 
-Objective = Literal["traffic", "rate", "batch", "nodes", "balance"]
 MOST_CHOICES = 2_000_000  # busy nodes x nodes in the matching of groups to nodes
 PACKINGS, PACKING_STEPS = 8, 20_000  # rates tried by packing, and steps of search for each
 FIRST_STEP, LEAST_STEP = (
@@ -44,35 +43,27 @@ JUST_ABOVE = 1e-6  # relative
 
 
 def headrace(
-    problem: Problem,
-    *,
-    objective: Objective = "traffic",
-    seed: int = 0,
-    steps: int | None = None,
-    deadline: Callable[[], bool] | None = None,
-    move_cost: float = 0.0,
+    problem: Problem, request: Request = DEFAULT_REQUEST, *, move_cost: float | None = None
 ) -> Assignment:
-    """Place all topologies together; with a current plan, moving a megabyte of state costs `move_cost` tuples/s."""
+    """Place all topologies together; with a current plan, `move_cost` is tuples/s per MB moved."""
+    if move_cost is not None and problem.current is None:
+        raise InvalidInput("a move cost needs a current plan: give a plan file too")
     classes = classes_of(problem)
     refused: dict[str, HeadraceError] = {}
-    x = searched(problem, classes, objective, seed, steps, deadline, move_cost)
+    x = search_counts(problem, classes, request, move_cost or 0.0)
     if x is None:
         classes, refused = without_the_impossible(problem, classes)
-        x = searched(problem, classes, objective, seed, steps, deadline, move_cost)
+        x = search_counts(problem, classes, request, move_cost or 0.0)
         assert x is not None, "what was found with less effort is found with more"
-    return assigned(problem, classes, x, refused)
+    return assign_tasks(problem, classes, x, refused)
 
 
-def searched(
-    problem: Problem,
-    classes: Classes,
-    objective: Objective,
-    seed: int,
-    steps: int | None,
-    deadline: Callable[[], bool] | None,
-    move_cost: float,
+def search_counts(
+    problem: Problem, classes: Classes, request: Request, move_cost: float
 ) -> Ints | None:
     """Counts [classes, N] that are good for the objective; None if no plan was found."""
+    objective, seed, steps = request.objective, request.seed, request.steps
+    deadline = request.deadline
     current = None if problem.current is None else classes.counts(problem.current.node)
     cost = None if current is None else move_cost * problem.state_mb[classes.component]
     prefer = "nodes" if objective == "nodes" else "traffic"
@@ -113,7 +104,7 @@ def searched(
     if objective != "rate":
         return x
     x = packed_for_more(problem, classes, x, seed, deadline)
-    return less_traffic_at_the_same_rate(problem, classes, x, seed, steps, deadline)
+    return less_traffic_at_the_same_rate(problem, classes, x, request)
 
 
 def on_the_roomiest_nodes(problem: Problem, classes: Classes, x: Ints) -> Ints:
@@ -123,13 +114,11 @@ def on_the_roomiest_nodes(problem: Problem, classes: Classes, x: Ints) -> Ints:
     if len(busy) * len(problem.nodes) > MOST_CHOICES or not np.isfinite(full).any(axis=1).all():
         return x
     # Steep: one node near its limit weighs more than many that are half full.
-    rows, columns = linear_sum_assignment(
-        np.where(np.isfinite(full), np.minimum(full, 10.0) ** 8, 1e12)
-    )
-    if not np.isfinite(full[rows, columns]).all():
+    columns = cheapest_matching(np.where(np.isfinite(full), np.minimum(full, 10.0) ** 8, 1e12))
+    if not np.isfinite(full[np.arange(len(busy)), columns]).all():
         return x
     moved = np.zeros_like(x)
-    moved[:, columns] = x[:, busy[rows]]
+    moved[:, columns] = x[:, busy]
     return moved
 
 
@@ -212,19 +201,20 @@ def at_rate(classes: Classes, costs: Costs, rate: float) -> Instance:
 
 
 def less_traffic_at_the_same_rate(
-    problem: Problem,
-    classes: Classes,
-    x: Ints,
-    seed: int,
-    steps: int | None,
-    deadline: Callable[[], bool] | None,
+    problem: Problem, classes: Classes, x: Ints, request: Request
 ) -> Ints:
-    """Of plans that sustain what x sustains, one with less traffic: tasks are as large as they are at that rate."""
+    """A plan with less traffic that sustains what x sustains: tasks are as large as at that rate."""
     rate = sustained(problem, classes, x)
     if not 0 < rate < np.inf:
         return x
     instance = at_rate(classes, costs_of(problem, classes), rate)
-    found = least_crossing_search(instance, starts=[x], steps=steps, deadline=deadline, seed=seed)
+    found = least_crossing_search(
+        instance,
+        starts=[x],
+        steps=request.steps,
+        deadline=request.deadline,
+        seed=request.seed,
+    )
     return (
         found.x
         if found is not None and sustained(problem, classes, found.x) >= rate * (1 - 1e-9)
@@ -232,7 +222,7 @@ def less_traffic_at_the_same_rate(
     )
 
 
-def assigned(
+def assign_tasks(
     problem: Problem, classes: Classes, x: Ints, refused: dict[str, HeadraceError] | None = None
 ) -> Assignment:
     """Nodes and workers for single tasks; as many as possible stay where they are."""
@@ -260,7 +250,7 @@ def without_the_impossible(
             alone = left_for(problem, plan, g)
             refused[problem.topologies[g]] = refusal(alone, classes_of(alone).instance)
         else:
-            plan = assigned(problem, some, found.x)
+            plan = assign_tasks(problem, some, found.x)
     if not taken_in.any():
         raise next(iter(refused.values()))
     return only_some(classes, taken_in), refused

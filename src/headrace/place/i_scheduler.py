@@ -18,13 +18,14 @@ Differs   the number of parts to fuse counts fused tasks too (t + f - phi), as t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from headrace.model.arrays import TOLERANCE, Floats, Ints, totals
 from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
+from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
 from headrace.place.p_scheduler import (
@@ -47,24 +48,22 @@ SOLVED_IN_S: dict[float, int] = {4.0: 8, 8.0: 10, 20.0: 16, 60.0: 20}
 @each_topology
 def i_scheduler(
     problem: Problem,
+    request: Request = DEFAULT_REQUEST,
     *,
     alpha: float = 0.8,
     phi: int | None = None,
     max_tasks_per_worker: int = 5,
     theta: float = 5.0,
-    seed: int = 0,
-    steps: int | None = None,
-    deadline: Callable[[], bool] | None = None,
 ) -> Assignment:
     """Algorithm 4: tasks to nodes by fusing and solving, then the tasks of each node to its workers."""
-    pairs = problem.task_pairs()
+    pairs, seed = problem.task_pairs(), request.seed
     room = node_capacity(problem, alpha)
     demand = demand_by_type(problem)
     fused = fuse(problem, pairs, demand, room, find_threshold(theta) if phi is None else phi, seed)
     node = None
     if fused is not None:
         node = (
-            solve_model(problem, pairs, demand, room, fused.vertex, seed, steps, deadline)
+            solve_model(problem, pairs, demand, room, fused.vertex, request)
             if fused.use_model
             else fused.node
         )
@@ -197,9 +196,7 @@ def solve_model(
     demand: Floats,
     room: Floats,
     vertex: Ints,
-    seed: int,
-    steps: int | None,
-    deadline: Callable[[], bool] | None,
+    request: Request,
 ) -> Ints | None:
     """The exact model over fused and unfused tasks: a node for every task, [T]; None if the vertices do not pack."""
     count = int(vertex.max()) + 1
@@ -228,9 +225,9 @@ def solve_model(
         heap=np.array([np.inf]),
         memory=np.zeros(count),
     )
-    node = first_level(problem, a, b, weight, needs, room, seed)
+    node = first_level(problem, a, b, weight, needs, room, request.seed)
     if node is not None and (node[a] == node[b]).all():
         return node[vertex]  # nothing crosses
     start = None if node is None else np.eye(len(problem.nodes), dtype=np.int64)[node]
-    solved = least_crossing(instance, start=start, steps=steps, deadline=deadline)
+    solved = least_crossing(instance, start=start, steps=request.steps, deadline=request.deadline)
     return None if solved.x is None else solved.x.argmax(axis=1)[vertex]

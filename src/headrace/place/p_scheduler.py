@@ -23,6 +23,7 @@ from headrace.errors import Infeasible, InvalidInput
 from headrace.judge.shortage import shortage
 from headrace.model.arrays import TOLERANCE, Floats, Ints
 from headrace.model.problem import CPU, Assignment, Problem
+from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
 from headrace.solve.cut.partition import partition
@@ -30,17 +31,27 @@ from headrace.solve.cut.partition import partition
 
 @each_topology
 def p_scheduler(
-    problem: Problem, *, alpha: float = 0.8, max_tasks_per_worker: int = 5, seed: int = 0
+    problem: Problem,
+    request: Request = DEFAULT_REQUEST,
+    *,
+    alpha: float = 0.8,
+    max_tasks_per_worker: int = 5,
 ) -> Assignment:
     """Algorithm 1: tasks to nodes, then the tasks of each node to its workers."""
     pairs = problem.task_pairs()
     room = node_capacity(problem, alpha)
     node = first_level(
-        problem, pairs.source, pairs.target, pairs.tuples_per_s, demand_by_type(problem), room, seed
+        problem,
+        pairs.source,
+        pairs.target,
+        pairs.tuples_per_s,
+        demand_by_type(problem),
+        room,
+        request.seed,
     )
     if node is None:
         raise no_packing(problem, room, alpha)
-    return second_level(problem, pairs, node, max_tasks_per_worker, seed)
+    return second_level(problem, pairs, node, max_tasks_per_worker, request.seed)
 
 
 def node_capacity(problem: Problem, alpha: float) -> Floats:

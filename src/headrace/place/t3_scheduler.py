@@ -22,6 +22,7 @@ import numpy as np
 
 from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints, totals
 from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
+from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
 from headrace.place.p_scheduler import by_capacity, no_packing, node_capacity
@@ -30,7 +31,11 @@ from headrace.solve.cut.partition import Graph, graph_of
 
 @each_topology
 def t3_scheduler(
-    problem: Problem, *, alpha: float = 0.8, max_tasks_per_worker: int = 5, seed: int = 0
+    problem: Problem,
+    request: Request = DEFAULT_REQUEST,
+    *,
+    alpha: float = 0.8,
+    max_tasks_per_worker: int = 5,
 ) -> Assignment:
     """Algorithm 2: choose a node, find its sub-graph, then part that over the node's workers."""
     pairs = problem.task_pairs()
@@ -44,7 +49,7 @@ def t3_scheduler(
         node[first_level(simplified, problem.task_demand(int(problem.node_type[n])), room[n])] = n
     if not fill_gaps(problem, simplified.graph, room, order, node):
         raise no_packing(problem, room, alpha)
-    return second_level(problem, pairs, node, max_tasks_per_worker, seed)
+    return second_level(problem, pairs, node, max_tasks_per_worker, request.seed)
 
 
 @dataclass(slots=True, eq=False)

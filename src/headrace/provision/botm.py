@@ -17,18 +17,16 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.model.arrays import Ints
+from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
 from headrace.provision.one_each import Shop, by_power, rented, shop_of, worst_everywhere
-from headrace.provision.wanted import checked
+from headrace.provision.wanted import budget_of
 
 
-def botm(
-    workload: Workload, *, budget: float | None = None, rate: float | None = None
-) -> Provisioned:
+def botm(workload: Workload, request: Request = DEFAULT_REQUEST) -> Provisioned:
     """Algorithm 1: every module on the worst type, then widen the bottleneck until nothing within the budget helps."""
-    checked(budget, rate, by="botm", needs_budget=True)
-    assert budget is not None
+    budget = budget_of(request, "botm")
     shop = shop_of(workload, "botm")
     machines = worst_everywhere(shop, budget)
     steps = 0

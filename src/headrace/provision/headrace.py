@@ -22,15 +22,17 @@ import numpy as np
 from headrace.errors import Unsupported
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.arrays import Floats, Ints
+from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sizable import Load, left_out, load_of, sizable
 from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
-from headrace.place.building_blocks.filled import placed
+from headrace.place.building_blocks.filled import place_on_nodes
 from headrace.provision.one_each import Shop, market_of, rented
 from headrace.provision.optimal import largest_rate
 from headrace.provision.optimal import optimal as one_machine_per_task
 from headrace.provision.wanted import (
-    checked,
+    budget_of,
+    check_request,
     too_fast,
     too_few_machines,
     too_little_money,
@@ -60,28 +62,20 @@ ENOUGH = 1e-9  # relative: by how much a rate may miss
 LEAST = 1e-3  # of what one machine carries: a rate that works at all
 
 
-def headrace(
-    workload: Workload,
-    *,
-    budget: float | None = None,
-    rate: float | None = None,
-    seed: int = 0,
-    steps: int | None = None,
-    deadline: Callable[[], bool] | None = None,
-) -> Provisioned:
-    """Most throughput within a budget, or least cost for a rate; with both, least cost, refused above the budget."""
-    checked(budget, rate)
+def headrace(workload: Workload, request: Request = DEFAULT_REQUEST) -> Provisioned:
+    """Most throughput within a budget, or least cost for a rate (refused above a budget)."""
+    check_request(request)
+    budget, rate = request.budget, request.rate
     if workload.machine_per_task:
         few = len(workload.components) * len(workload.catalog) <= MOST_MIXED
-        return one_machine_per_task(workload, budget=budget, rate=rate, mixed=few)
-    offer = offer_of(workload, seed, steps, deadline)
+        return one_machine_per_task(workload, request, mixed=few)
+    offer = offer_of(workload, request)
     if rate is not None:
         plan = least_cost(offer, rate)
         if budget is not None and plan.cost > budget * (1 + ENOUGH):
             raise too_little_money_for(rate, budget, plan.cost)
         return plan
-    assert budget is not None
-    return most_throughput(offer, budget)
+    return most_throughput(offer, budget_of(request, "headrace"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,9 +87,7 @@ class Offer:
     pools: Pools
     price: Floats  # [Y]
     available: Floats  # [Y] inf where there is no limit
-    seed: int
-    steps: int | None
-    deadline: Callable[[], bool] | None
+    request: Request
     notes: tuple[str, ...]
 
     @property
@@ -109,7 +101,7 @@ class Offer:
 
     def ended(self) -> bool:
         """Whether time is up."""
-        return self.deadline is not None and self.deadline()
+        return self.request.deadline is not None and self.request.deadline()
 
     def fill(
         self, machines: Ints, steps: int | None, enough: float = np.inf
@@ -127,7 +119,13 @@ class Offer:
         )
         found: Filled | None = None
         for _ in range(3 if load.copied else 1):
-            found = filled(load, seed=self.seed, steps=steps, deadline=self.deadline, enough=enough)
+            found = filled(
+                load,
+                seed=self.request.seed,
+                steps=steps,
+                deadline=self.request.deadline,
+                enough=enough,
+            )
             if found is None or not load.copied:
                 break
             load = load.at(found.tasks(load))
@@ -144,7 +142,7 @@ class Offer:
             tasks, {kind: int(n) for kind, n in zip(self.kinds, kept, strict=True) if n}
         )
         node = Filled(found.x[:, used], found.factor, found.bound).node
-        assignment = placed(problem, node, seed=self.seed, steps=self.steps, deadline=self.deadline)
+        assignment = place_on_nodes(problem, node, self.request)
         return Provisioned(
             machines={kind: int(n) for kind, n in zip(self.kinds, kept, strict=True) if n},
             tasks=tasks,
@@ -157,9 +155,7 @@ class Offer:
         )
 
 
-def offer_of(
-    workload: Workload, seed: int, steps: int | None, deadline: Callable[[], bool] | None
-) -> Offer:
+def offer_of(workload: Workload, request: Request) -> Offer:
     """Read what can be rented; refuse what fits no machine."""
     notes = left_out(workload)
     workload = sizable(workload, catalog=True)
@@ -176,9 +172,7 @@ def offer_of(
         pools,
         np.array([m.price for m in catalog]),
         available,
-        seed,
-        steps,
-        deadline,
+        request,
         notes,
     )
 
@@ -236,7 +230,7 @@ def by_patterns(offer: Offer, fluid: Fluid) -> tuple[Ints, Filled] | None:
         or np.isfinite(problem.worker_heap_mb).any()
     ):
         return None
-    found = packed(offer.pools, fluid, offer.price, offer.available, offer.deadline)
+    found = packed(offer.pools, fluid, offer.price, offer.available, offer.request.deadline)
     return None if found is None else (found[0], Filled(found[1], fluid.factor, fluid.factor))
 
 
@@ -265,7 +259,7 @@ def first_that_carries(offer: Offer, factor: float, below: float) -> tuple[Ints,
         machines = np.round(fluid.machines).astype(np.int64)
         if offer.cost(machines) >= below:
             return None
-        found = offer.fill(machines, offer.steps, enough=factor)
+        found = offer.fill(machines, offer.request.steps, enough=factor)
         reached = 0.0 if found is None else found[1].factor
         if found is not None and reached >= factor * (1 - ENOUGH):
             return machines, found[1]
@@ -276,7 +270,9 @@ def first_that_carries(offer: Offer, factor: float, below: float) -> tuple[Ints,
         return None
     everything = offer.available.astype(np.int64)
     found = (
-        carried(offer, everything, factor, offer.steps) if offer.cost(everything) < below else None
+        carried(offer, everything, factor, offer.request.steps)
+        if offer.cost(everything) < below
+        else None
     )
     return None if found is None else (everything, found)
 
@@ -313,7 +309,7 @@ def cheaper(offer: Offer, factor: float, machines: Ints, found: Filled) -> tuple
             if fluid is None or fluid.bound < factor * SLACK:
                 continue
             misses += 1
-            better = carried(offer, rows[i], factor, offer.steps)
+            better = carried(offer, rows[i], factor, offer.request.steps)
             if better is not None:
                 machines, found, improved = rows[i], better, True
                 break
@@ -384,7 +380,7 @@ def most_throughput(offer: Offer, budget: float) -> Provisioned:
 
 def fastest_filled(offer: Offer, budget: float, machines: Ints) -> tuple[Ints, Filled] | None:
     """Fill the machines, then exchange some within the budget while that raises the factor."""
-    first = offer.fill(machines, offer.steps)
+    first = offer.fill(machines, offer.request.steps)
     best = None if first is None else (machines, first[1])
     improved = True
     while improved and not offer.ended():
@@ -402,7 +398,7 @@ def fastest_filled(offer: Offer, budget: float, machines: Ints) -> tuple[Ints, F
             if fluid is None or fluid.bound <= factor * SLACK:
                 continue
             misses += 1
-            found = offer.fill(rows[i], offer.steps)
+            found = offer.fill(rows[i], offer.request.steps)
             if found is not None and found[1].factor > factor * (1 + 1e-4):
                 best, improved = (rows[i], found[1]), True
                 break
@@ -424,7 +420,7 @@ def least_budget(offer: Offer) -> float:
 def largest(offer: Offer) -> float:
     """The largest rate for which machines can be rented, as far as it was found."""
     if np.isfinite(offer.available).all():
-        everything = offer.fill(offer.available.astype(np.int64), offer.steps)
+        everything = offer.fill(offer.available.astype(np.int64), offer.request.steps)
         together = (
             0.0
             if everything is None

@@ -13,22 +13,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
 from headrace.provision.one_each import Shop, rented, shop_of
-from headrace.provision.wanted import checked, too_fast, too_little_money, too_little_money_for
+from headrace.provision.wanted import (
+    budget_of,
+    check_request,
+    too_fast,
+    too_little_money,
+    too_little_money_for,
+)
 from headrace.solve.counts.dop import cheapest, fastest
 
 
 def optimal(
-    workload: Workload,
-    *,
-    budget: float | None = None,
-    rate: float | None = None,
-    mixed: bool = False,
+    workload: Workload, request: Request = DEFAULT_REQUEST, *, mixed: bool = False
 ) -> Provisioned:
     """Rent the best machines, every task on one of its own."""
-    checked(budget, rate)
+    check_request(request)
+    budget, rate = request.budget, request.rate
     shop = shop_of(workload, "optimal")
     if rate is not None:
         machines = cheapest(shop.market, rate / shop.load.spout_rate, mixed=mixed)
@@ -39,7 +43,7 @@ def optimal(
         if budget is not None and cost > budget * (1 + 1e-9):
             raise too_little_money_for(rate, budget, cost)
         return rented(shop, machines, bound=cost, bound_of="cost", kind="exact")
-    assert budget is not None
+    budget = budget_of(request, "optimal")
     machines = fastest(shop.market, budget, mixed=mixed)
     if machines is None:
         raise too_little_money(budget, shop.least_budget())

@@ -16,22 +16,18 @@ import numpy as np
 
 from headrace.errors import Infeasible, InvalidInput
 from headrace.model.arrays import Ints
+from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sized import Provisioned, rounded_up
 from headrace.model.workload import Workload
 from headrace.provision.one_each import Shop, by_power, rented, shop_of
-from headrace.provision.wanted import checked, too_little_money
+from headrace.provision.wanted import budget_of, too_little_money
 
 
 def uniform(
-    workload: Workload,
-    *,
-    budget: float | None = None,
-    rate: float | None = None,
-    parallelism: int | None = None,
+    workload: Workload, request: Request = DEFAULT_REQUEST, *, parallelism: int | None = None
 ) -> Provisioned:
     """The same number of tasks everywhere; given, or the one that gives the highest rate within the budget."""
-    checked(budget, rate, by="uniform", needs_budget=True)
-    assert budget is not None
+    budget = budget_of(request, "uniform")
     if parallelism is not None and parallelism < 1:
         raise InvalidInput(f"uniform: option parallelism is {parallelism}; it must be at least 1")
     shop = shop_of(workload, "uniform")

@@ -13,6 +13,7 @@ Differs   the paper does not say how money is shared: here every module first ge
 from __future__ import annotations
 
 from headrace.model.arrays import Ints
+from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
 from headrace.provision.one_each import (
@@ -23,15 +24,12 @@ from headrace.provision.one_each import (
     shop_of,
     worst_everywhere,
 )
-from headrace.provision.wanted import checked
+from headrace.provision.wanted import budget_of
 
 
-def vm_greedy(
-    workload: Workload, *, budget: float | None = None, rate: float | None = None
-) -> Provisioned:
+def vm_greedy(workload: Workload, request: Request = DEFAULT_REQUEST) -> Provisioned:
     """Give every module the best machine affordable, then more of the same while money is left."""
-    checked(budget, rate, by="vm-greedy", needs_budget=True)
-    assert budget is not None
+    budget = budget_of(request, "vm-greedy")
     shop = shop_of(workload, "vm-greedy")
     machines = worst_everywhere(shop, budget)
     order = downstream(shop.load)

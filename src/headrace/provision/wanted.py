@@ -5,24 +5,30 @@ from __future__ import annotations
 import math
 
 from headrace.errors import Infeasible, InvalidInput
+from headrace.model.request import Request
 from headrace.model.sized import rounded_down, rounded_up
 
 
-def checked(
-    budget: float | None, rate: float | None, *, by: str = "", needs_budget: bool = False
-) -> None:
+def check_request(request: Request) -> None:
     """Raise unless the budget and the rate make sense."""
-    for name, value in (("budget", budget), ("rate", rate)):
+    for name, value in (("budget", request.budget), ("rate", request.rate)):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise InvalidInput(f"the {name} is {value:g}; it must be above 0")
-    if budget is None and rate is None:
+    if request.budget is None and request.rate is None:
         raise InvalidInput(
             "give a budget, for the most throughput within it, or a rate, for the cheapest machines that carry it"
         )
-    if needs_budget and budget is None:
+
+
+def budget_of(request: Request, by: str) -> float:
+    """The budget to spend, for algorithms that cannot plan for a rate."""
+    check_request(request)
+    if request.budget is None:
         raise InvalidInput(
-            f"{by} spends a budget and cannot plan for a rate: give a budget, or use optimal or headrace"
+            f"{by} spends a budget and cannot plan for a rate: "
+            "give a budget, or use optimal or headrace"
         )
+    return request.budget
 
 
 def too_little_money(budget: float, least: float) -> Infeasible:

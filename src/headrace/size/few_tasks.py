@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from headrace.errors import HeadraceError
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.arrays import Floats
 from headrace.model.problem import Assignment, Problem
+from headrace.model.request import Request
 from headrace.model.sizable import Load
 from headrace.model.workload import Workload
 from headrace.place.headrace import headrace as place
@@ -21,10 +22,7 @@ def few_tasks(
     workload: Workload,
     load: Load,
     rate: float,
-    *,
-    seed: int = 0,
-    steps: int | None = None,
-    deadline: Callable[[], bool] | None = None,
+    request: Request,
 ) -> tuple[dict[str, int], Problem, Assignment] | None:
     """The first counts, from few to many, that a search for little traffic places at the rate; None if it places none."""
     factor = rate / load.spout_rate
@@ -37,7 +35,7 @@ def few_tasks(
         problem = workload.problem(tasks)
         faster = problem.scaled(factor)
         try:
-            plan = place(faster, objective="traffic", seed=seed, steps=steps, deadline=deadline)
+            plan = place(faster, replace(request, objective="traffic"))
         except HeadraceError:
             continue
         if not plan.refused and thread_rate(faster, plan) >= rate * (1 - 1e-9):

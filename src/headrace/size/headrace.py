@@ -12,17 +12,16 @@ Differs   nothing to differ from. The bound is the linear program: no counts on 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from headrace.errors import Infeasible, Unsupported
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.problem import Assignment
+from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
-from headrace.place.building_blocks.filled import placed
+from headrace.place.building_blocks.filled import place_on_nodes
 from headrace.size.few_tasks import few_tasks
 from headrace.solve.counts.dop import Market, cheapest, fastest
 from headrace.solve.counts.fill import Filled, filled, fluid_bound, pools_of
@@ -30,27 +29,17 @@ from headrace.solve.counts.fill import Filled, filled, fluid_bound, pools_of
 ROUNDS = 4  # where rates depend on counts, the load is worked out anew so often
 
 
-def headrace(
-    workload: Workload,
-    *,
-    rate: float | None = None,
-    seed: int = 0,
-    steps: int | None = None,
-    deadline: Callable[[], bool] | None = None,
-) -> Sized:
+def headrace(workload: Workload, request: Request = DEFAULT_REQUEST) -> Sized:
     """Counts and places for the largest sustainable rate; with a rate, few tasks that carry it."""
     workload = sizable(workload, catalog=False)
     load = load_of(workload, catalog=False)
     load.refuse_what_fits_nowhere()
+    rate = request.rate
     if rate is not None and not workload.machine_per_task:
-        few = few_tasks(workload, load, rate, seed=seed, steps=steps, deadline=deadline)
+        few = few_tasks(workload, load, rate, request)
         if few is not None:
             return Sized(*few, rate, fluid_bound(load), "fluid", few[1].notes, workload=workload)
-    found = (
-        one_each(load, rate)
-        if workload.machine_per_task
-        else most_filled(load, seed, steps, deadline)
-    )
+    found = one_each(load, rate) if workload.machine_per_task else most_filled(load, request)
     tasks = found.tasks(load)
     problem = workload.problem(tasks)
     if workload.machine_per_task:
@@ -60,7 +49,7 @@ def headrace(
         )
     else:
         assignment, kind = (
-            placed(problem, found.node, seed=seed, steps=steps, deadline=deadline),
+            place_on_nodes(problem, found.node, request),
             "fluid",
         )
     carried, bound = thread_rate(problem, assignment), found.bound * load.spout_rate
@@ -103,14 +92,12 @@ def one_each(load: Load, rate: float | None = None) -> Filled:
     return Filled(x, market.factor(best), most)
 
 
-def most_filled(
-    load: Load, seed: int, steps: int | None, deadline: Callable[[], bool] | None
-) -> Filled:
+def most_filled(load: Load, request: Request) -> Filled:
     """The best counts; where a stream is copied to every task, more tasks mean more load, which is then worked out anew."""
     best, bound = None, None
     best_factor = -1.0
     for _ in range(ROUNDS if load.copied else 1):
-        found = filled(load, seed=seed, steps=steps, deadline=deadline)
+        found = filled(load, seed=request.seed, steps=request.steps, deadline=request.deadline)
         if found is None:
             break
         bound = (

@@ -25,6 +25,7 @@ from headrace.judge.thread_rate import thread_rate
 from headrace.model.arrays import Floats, Ints
 from headrace.model.flow import Flow, rates
 from headrace.model.problem import CPU, Assignment
+from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
@@ -43,16 +44,16 @@ class State:
 
 def nasiri(
     workload: Workload,
+    request: Request = DEFAULT_REQUEST,
     *,
     split: Literal["components", "tasks"] = "components",
-    deadline: Callable[[], bool] | None = None,
 ) -> Sized:
     """One instance of each component, then maximize the throughput."""
     workload = sizable(workload, catalog=False)
     load = load_of(workload, catalog=False)
     load.refuse_what_fits_nowhere()
     cost = Prediction(load, split)
-    final = maximize_throughput(cost, State(first_assignment(cost), 1.0), deadline)
+    final = maximize_throughput(cost, State(first_assignment(cost), 1.0), request.deadline)
     tasks = {
         name: int(n)
         for name, n in zip(load.problem.components, final.instances.sum(axis=1), strict=True)

@@ -22,6 +22,7 @@ from headrace.errors import InvalidInput, Unsupported
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.arrays import Ints
 from headrace.model.problem import CPU, Assignment
+from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sizable import THREAD, Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
@@ -32,7 +33,7 @@ MOST_STEPS = 150_000_000  # placements looked at, some seconds
 
 
 def nasiri_optimal(
-    workload: Workload, *, most_per_machine: int = 10, deadline: Callable[[], bool] | None = None
+    workload: Workload, request: Request = DEFAULT_REQUEST, *, most_per_machine: int = 10
 ) -> Sized:
     """The counts and the placement of the highest rate."""
     if most_per_machine < 1:
@@ -42,7 +43,7 @@ def nasiri_optimal(
     workload = sizable(workload, catalog=False)
     load = load_of(workload, catalog=False)
     load.refuse_what_fits_nowhere()
-    instances = exhaustive(load, most_per_machine, deadline)
+    instances = exhaustive(load, most_per_machine, request.deadline)
     tasks = {
         name: int(n) for name, n in zip(load.problem.components, instances.sum(axis=1), strict=True)
     }

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.arrays import Ints
 from headrace.model.problem import Assignment, Problem
+from headrace.model.request import Request
 from headrace.place.building_blocks.workers import workers_inside
-from headrace.place.headrace import assigned
+from headrace.place.headrace import assign_tasks
 from headrace.solve.classes import classes_of
 from headrace.solve.counts.fill import connected
 
 
-def placed(
-    problem: Problem,
-    node: Ints,
-    *,
-    seed: int = 0,
-    steps: int | None = None,
-    deadline: Callable[[], bool] | None = None,
-) -> Assignment:
+def place_on_nodes(problem: Problem, node: Ints, request: Request) -> Assignment:
     """Nodes and workers for the tasks: as given, or with less to send where that is no slower."""
-    classes, x = connected(problem, node, seed=seed, steps=steps, deadline=deadline)
-    better = assigned(problem, classes, x)
+    classes, x = connected(
+        problem, node, seed=request.seed, steps=request.steps, deadline=request.deadline
+    )
+    better = assign_tasks(problem, classes, x)
     plain = Assignment(node, workers_inside(problem, classes_of(problem), node))
     return (
         better

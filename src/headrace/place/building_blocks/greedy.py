@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
 
 from headrace.model.arrays import TOLERANCE, Floats, Ints
 from headrace.model.problem import Assignment, Pairs, Problem
@@ -34,6 +33,8 @@ class Links:
 
 def links_of(pairs: Pairs, tasks: int) -> Links:
     """The links that directed pairs make."""
+    from scipy.sparse import coo_array
+
     real = (pairs.source != pairs.target) & (pairs.tuples_per_s > 0)
     a, b, rate = pairs.source[real], pairs.target[real], pairs.tuples_per_s[real]
     both = coo_array(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import Pairs
 
 Affinity = Literal["seed_pair", "group"]
+
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 def by_traffic(pairs: Pairs) -> Pairs:
@@ -32,6 +35,8 @@ def group_by_pairs(
     Leftovers, in the order of the pairs and then of the executors, are dealt round-robin from the
     second slot on, as the thesis has it.
     """
+    from scipy.sparse import csr_array
+
     most = -(-executors // workers)
     slot_of = np.full(executors, -1, dtype=np.int64)
     weight = csr_array(
