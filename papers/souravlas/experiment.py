@@ -367,11 +367,8 @@ def problem_of(graph: dict[str, list[str]], tasks: int) -> Problem:
 
 def place_and_judge(problem: Problem, by: str) -> tuple[float, float, float]:
     """Standard deviation of the nodes' load, largest rate, network ms of a spout's tuple."""
-    if by:
-        # None of them looks at the objective; this one has a quick bound.
-        plan = place(problem, by, objective="nodes").assignment
-    else:
-        plan = deal_in_blocks(problem)
+    # None of them looks at the objective; this one has a quick bound.
+    plan = place(problem, by, objective="nodes").assignment if by else deal_in_blocks(problem)
     report = judge(problem, plan, objective="rate", bounded=False)
     load = np.zeros(len(problem.nodes))
     for stream in problem.streams:
