@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from random import Random
@@ -14,12 +15,14 @@ import pytest
 
 from headrace.checks.problems import Content, assignment, document, problem_of
 from headrace.errors import Infeasible, InvalidInput, Unsupported
+from headrace.figures import change, duration, figure, number, percent, short, shorten, signed
+from headrace.judge.bounds import Bound
 from headrace.judge.report import judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.page import page
-from headrace.page.layers import layered
-from headrace.page.words import number, percent, short, truncated
+from headrace.page import comparison_fragment, page, plan_fragment, problem_fragment
+from headrace.page.layers import lay_out
 from headrace.planner import Planned, Point, TradeOff
+from headrace.words import distance, headline, plan_of, reasons, state
 
 VOID = {"meta"}
 HOSTILE = "<script>alert('x')</script>&\"q\""
@@ -99,7 +102,7 @@ def refused(problem: Problem, scheduler: str = "shy") -> Planned:
 
 
 def word_count(**components: Content) -> Content:
-    """Two spouts' tasks, two splitters and one counter on three nodes of which the third is small."""
+    """Two spout tasks, two splitters and one counter on three nodes, the third of them small."""
     shape: Content = {
         "sentence": {"spout": True, "tasks": 2, "rate": 100, "cpu": 10, "memory_mb": 64},
         "split": {
@@ -363,8 +366,8 @@ def test_others_and_overloads_show_in_the_bars() -> None:
     checked(html)
     # 40 taken and 90 used of 100: the bar's scale is 130.
     assert (
-        '<i class="others" style="width:30.8%"></i><i class="over" style="width:69.2%"></i><b style="left:76.9%"></b>'
-        in html
+        '<i class="others" style="width:30.8%"></i><i class="over" style="width:69.2%"></i>'
+        '<b style="left:76.9%"></b>' in html
     )
     assert "CPU: 90 used by this plan, 40 taken by others, capacity 100" in html
 
@@ -423,7 +426,7 @@ def test_layers_point_right_and_boxes_do_not_meet() -> None:
         edges = [
             (random.randrange(count), random.randrange(count)) for _ in range(random.randint(0, 40))
         ]
-        layout = layered([50.0] * count, edges, gap=20.0)
+        layout = lay_out([50.0] * count, edges, gap=20.0)
         for (a, b), back, bends in zip(edges, layout.back, layout.bends, strict=True):
             assert back or layout.layer[a] < layout.layer[b]
             assert back or len(bends) == layout.layer[b] - layout.layer[a] - 1
@@ -433,8 +436,8 @@ def test_layers_point_right_and_boxes_do_not_meet() -> None:
 
 
 def test_only_cycles_are_drawn_backwards() -> None:
-    assert layered([1.0] * 4, [(0, 1), (1, 2), (0, 3), (3, 2)], gap=1.0).back == [False] * 4
-    assert layered([1.0] * 3, [(0, 1), (1, 2), (2, 1), (2, 2)], gap=1.0).back == [
+    assert lay_out([1.0] * 4, [(0, 1), (1, 2), (0, 3), (3, 2)], gap=1.0).back == [False] * 4
+    assert lay_out([1.0] * 3, [(0, 1), (1, 2), (2, 1), (2, 2)], gap=1.0).back == [
         False,
         False,
         True,
@@ -443,7 +446,7 @@ def test_only_cycles_are_drawn_backwards() -> None:
 
 
 def test_a_crossing_that_can_be_avoided_is_avoided() -> None:
-    layout = layered([1.0] * 4, [(0, 3), (1, 2)], gap=1.0)
+    layout = lay_out([1.0] * 4, [(0, 3), (1, 2)], gap=1.0)
     assert (layout.y[0] < layout.y[1]) == (layout.y[3] < layout.y[2])
 
 
@@ -472,9 +475,16 @@ def test_figures_read_well() -> None:
         "under 0.1 %",
         "over 99.9 %",
     ]
-    assert truncated("parse-and-normalise", 10) == "parse-and…"
-    assert truncated("short", 5) == "short"
-    assert truncated("日本語テキスト", 7) == "日本語…"
+    assert [duration(v) for v in (0.3, 1.654, 12.34, 123.4, 1e-5)] == [
+        "300 ms",
+        "1.65 s",
+        "12.3 s",
+        "123 s",
+        "10 µs",
+    ]
+    assert shorten("parse-and-normalise", 10) == "parse-and…"
+    assert shorten("short", 5) == "short"
+    assert shorten("日本語テキスト", 7) == "日本語…"
 
 
 def test_the_trade_off_is_drawn_with_the_chosen_plan_and_what_it_holds_is_escaped() -> None:
@@ -501,3 +511,168 @@ def test_a_chosen_plan_that_another_one_beats_is_still_shown() -> None:
     html = page([planned(problem, SPREAD)], title="t", curve=curve)
     assert html.count('class="chosen"') == 1
     assert html.count('class="point"') == 2
+
+
+def test_changes_read_well() -> None:
+    assert [signed(v) for v in (0.0, -1234.5, 0.25)] == ["+0", "-1,234", "+0.25"]
+    assert [figure(v) for v in (True, 3, None, "refused")] == ["yes", "3", "–", "refused"]
+    assert change(38682.0, 77364.0) == "+38,682 (+100.0 %)"
+    assert change(0, 5) == "+5"
+    assert change(109.9, 109.9 - 1e-14) == "same"
+    assert (change(True, True), change(True, False), change(5.0, "refused")) == (
+        "",
+        "other",
+        "other",
+    )
+
+
+def test_sentences_about_a_plan_say_what_it_means() -> None:
+    problem = problem_of(word_count())
+    together, spread = planned(problem, TOGETHER, "tight"), planned(problem, SPREAD, "wide")
+    assert (found := plan_of(spread)) is not None
+    assert headline(found) == (
+        "wide: feasible. 400 of 800 tuples/s cross between nodes (50 % stay inside), "
+        "750 between workers. 2 of 3 nodes, 3 workers. "
+        "Sustains 1.67× the given rates; bottleneck node n1: cpu. "
+        "A batch takes 600 ms of work. "
+        "The best possible traffic between nodes is 0 (exact bound)."
+    )
+    assert (best := plan_of(together)) is not None
+    assert headline(best).endswith("No plan can do better in traffic between nodes (exact bound).")
+    assert plan_of(refused(problem)) is None
+    assert reasons(refused(problem), fixes=True) == ["cannot cut cycles; use a3-storm"]
+    assert reasons(planned(problem, OVERLOADED))[0] == "node n3: cpu needed 90, free 25"
+    assert [state(r) for r in (together, planned(problem, OVERLOADED), refused(problem))] == [
+        "feasible",
+        "infeasible",
+        "refused",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gap", "value", "proven", "word", "sentence"),
+    [
+        (None, None, False, "unknown", "No bound on the best possible cost is known."),
+        (1e-12, 5.0, True, "0 %", "No plan can do better in cost (some bound)."),
+        (
+            0.0005,
+            5.0,
+            False,
+            "under 0.1 %",
+            "Under 0.1 % from the best possible cost (some bound).",
+        ),
+        (0.012, 5.0, False, "≤ 1.2 %", "At most 1.2 % from the best possible cost (some bound)."),
+        (1.0, 0.0, True, "100 %", "The best possible cost is 0 (some bound)."),
+        (
+            1.0,
+            0.0,
+            False,
+            "unknown",
+            "How far the best possible cost is from this is not known (some bound: 0).",
+        ),
+    ],
+)
+def test_the_distance_to_the_bound_reads_well(
+    gap: float | None, value: float | None, proven: bool, word: str, sentence: str
+) -> None:
+    problem = problem_of(word_count())
+    report = planned(problem, TOGETHER).report
+    assert report is not None
+    report = replace(report, gap=gap, bound=Bound("cost", value, proven, "some"))
+    assert distance(report) == (word, sentence)
+
+
+def whole_fragment(html: str) -> Checked:
+    """A fragment that is balanced, needs nothing, and styles nothing but itself."""
+    parser = Checked()
+    parser.feed(html)
+    parser.close()
+    assert parser.open == []
+    assert len(html.encode()) < 60_000
+    assert not re.search(r"https?://|@import|url\(", html)
+    assert {a[1] for a in parser.attributes}.isdisjoint({"id", "src", "href"})
+    assert [tag for tag in re.findall(r"<(\w+)", html) if tag in ("script", "link", "img")] == []
+    classes = [value or "" for _, key, value in parser.attributes if key == "class"]
+    assert classes[0] == "headrace"
+    assert all(name.startswith("hr-") for value in classes[1:] for name in value.split())
+    (style,) = re.findall(r"<style>(.*?)</style>", html, flags=re.DOTALL)
+    selectors = re.findall(r"([^{}]+)\{[^{}]*\}", style)
+    assert all(".headrace" in part for selector in selectors for part in selector.split(","))
+    known = set(re.findall(r"\.(hr-[\w-]+)", style))
+    unstyled = {name for value in classes[1:] for name in value.split()} - known
+    assert unstyled <= {"hr-ours"}
+    return parser
+
+
+def test_a_plan_in_a_notebook_shows_its_meaning_its_streams_and_its_nodes() -> None:
+    problem = problem_of(word_count())
+    html = plan_fragment(planned(problem, SPREAD, "wide"))
+    words = "".join(whole_fragment(html).visible)
+    assert "wide keeps 50 % of the traffic inside nodes and uses 2 of 3 nodes" in words
+    assert html.count('class="hr-topology"') == 1
+    assert html.count("<article>") == 2
+    assert 'title="sentence.2"' in html
+    assert html == plan_fragment(planned(problem, SPREAD, "wide"))
+
+
+def test_a_notebook_says_why_a_plan_is_not_feasible_or_missing() -> None:
+    problem = problem_of(word_count())
+    rash = "".join(whole_fragment(plan_fragment(planned(problem, OVERLOADED, "rash"))).visible)
+    assert "rash: not feasible.node n3: cpu needed 90, free 25" in rash
+    shy = "".join(whole_fragment(plan_fragment(refused(problem))).visible)
+    assert shy == "shy: no plan.cannot cut cycles; use a3-storm"
+
+
+def test_a_comparison_in_a_notebook_is_one_table_with_the_best_first() -> None:
+    problem = problem_of(word_count())
+    results = [
+        refused(problem),
+        planned(problem, OVERLOADED, "rash"),
+        planned(problem, SPREAD, "wide"),
+        planned(problem, TOGETHER, "tight"),
+    ]
+    html = comparison_fragment(results)
+    whole_fragment(html)
+    rows = re.findall(r'<th scope="row">(\w+)', html)
+    assert rows == ["tight", "wide", "rash", "shy"]
+    assert '<tr class="hr-best"><th scope="row">tight' in html
+    none = "".join(whole_fragment(comparison_fragment(results[:2])).visible)
+    assert "No feasible plan." in none
+    with pytest.raises(InvalidInput, match="at least one"):
+        comparison_fragment([])
+
+
+def test_a_problem_in_a_notebook_is_drawn_with_its_nodes_those_alike_together() -> None:
+    html = problem_fragment(problem_of(word_count()))
+    words = "".join(whole_fragment(html).visible)
+    assert "word-count (3 components, 5 tasks) on 3 nodes" in words
+    assert "between nodes" not in words  # nothing is placed yet
+    rows = re.findall(r'<th scope="row">([^<]+)</th><td>([^<]*)</td><td>[^<]*</td><td>(\d+)', html)
+    assert rows == [("n1 … n2", "× 2", "100"), ("n3", "", "25")]
+
+
+def test_names_in_notebooks_stay_text() -> None:
+    content = word_count(**{HOSTILE: {"tasks": 1, "inputs": {"split": "shuffle"}}})
+    content["cluster"]["nodes"] = {'<i class="x">': {"cpu": 500, "slots": 2, "type": "</style>"}}
+    problem = problem_of(content)
+    result = planned(problem, [(0, 0)] * 6, "</script><b>evil")
+    for html in (plan_fragment(result), comparison_fragment([result]), problem_fragment(problem)):
+        whole_fragment(html)
+        assert "<b>evil" not in html
+        assert '<i class="x">' not in html
+        assert html.count("</style>") == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_problem_and_any_plan_gives_whole_fragments(seed: int) -> None:
+    random = Random(seed)
+    problem = problem_of(document(random))
+    result = planned(problem, assignment(random, problem))
+    for html in (
+        plan_fragment(result),
+        comparison_fragment([result, refused(problem)]),
+        problem_fragment(problem),
+    ):
+        whole_fragment(html)
+        text = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+        assert not re.search(r"\b(nan|inf|None)\b", text)

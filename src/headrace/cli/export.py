@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from headrace.cli.shared import FILES, OUT, emit, main, read, save
+from headrace.cli.shared import FILES, OUT, emit, load_case, main
+from headrace.model.output import save
 
 
 @main.group()
@@ -19,7 +20,7 @@ def spark(files: tuple[str, ...], out: str | None) -> None:
     """Executor counts and shapes, as spark-submit settings."""
     from headrace.run.export import spark as settings
 
-    emit(settings(read(files)), out)
+    emit(settings(load_case(files).inputs), out)
 
 
 @export.command()
@@ -37,7 +38,9 @@ def kubernetes(files: tuple[str, ...], label: str, out: str | None) -> None:
 
     from headrace.run.export import kubernetes as pods
 
-    text = yaml.safe_dump_all(pods(read(files), label=label), sort_keys=False, width=130)
+    text = yaml.safe_dump_all(
+        pods(load_case(files).inputs, label=label), sort_keys=False, width=130
+    )
     if out is None:
         click.echo(text, nl=False)
     else:

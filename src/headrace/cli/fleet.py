@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.shared import FILES, JSON, dumps, main
+from headrace.cli.shared import FILES, JSON, main, print_json
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def show_fleet(running: Fleet, as_json: bool) -> None:
             for m in running.machines
         ]
         content = {"master": running.master, "pid": running.pid, "workers": workers}
-        click.echo(dumps({"format": "headrace/1", "fleet": content}))
+        print_json({"format": "headrace/1", "fleet": content})
         return
     click.echo(f"master {running.master}")
     for m in running.machines:

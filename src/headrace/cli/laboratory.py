@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.shared import OBJECTIVES, main, save
+from headrace.cli.shared import OBJECTIVES, main
 from headrace.errors import InvalidInput
+from headrace.model.output import save
 from headrace.place import SCHEDULERS
 from headrace.spark import require_spark
 

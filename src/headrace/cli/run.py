@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.fleet import FOLDER
-from headrace.cli.shared import JSON, OBJECTIVES, dumps, emit, main, parsed, read
+from headrace.cli.shared import JSON, OBJECTIVES, emit, load_case, main, print_json, read_options
 from headrace.errors import InvalidInput
 from headrace.place import SCHEDULERS
 from headrace.spark import require_spark
@@ -152,7 +152,7 @@ def run(
     from headrace.run.apps import load, topology_of
     from headrace.run.batches import Settings
 
-    topology = topology_of(load(app), parsed(options))
+    topology = topology_of(load(app), read_options(options))
     if describe:
         emit(topology.document(), None)
         return
@@ -238,7 +238,7 @@ def run_on_fleet(
     from headrace.run.machines import machines_of
     from headrace.run.placement import check_cores, read_placement
 
-    inputs = read((cluster,))
+    inputs = load_case((cluster,)).inputs
     if plan_file is not None and not crowded:  # before anything starts
         cores = {machine.name: machine.cores for machine in machines_of([cluster])}
         check_cores(topology, read_placement(plan_file, topology), cores)
@@ -300,7 +300,7 @@ class Listener:
         """Print the run in numbers."""
         numbers = self.summary(where)
         if as_json:
-            click.echo(dumps({"format": "headrace/1", "run": numbers}))
+            print_json({"format": "headrace/1", "run": numbers})
             return
         click.echo(
             f"{numbers['batches']} batches, {numbers['tuples']:,} tuples, "
@@ -347,7 +347,7 @@ def history(store: Path, as_json: bool) -> None:
             "a run with --adaptive or --advise keeps them in its folder"
         )
     if as_json:
-        click.echo(dumps({"format": "headrace/1", "decisions": [asdict(entry) for entry in found]}))
+        print_json({"format": "headrace/1", "decisions": [asdict(entry) for entry in found]})
         return
     for entry in found:
         at = datetime.fromtimestamp(entry.at_s, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -135,9 +135,9 @@ class Plan:
         return plan_in_two_lines(self)
 
     def _repr_html_(self) -> str:
-        from headrace.page import fragment
+        from headrace.page import plan_fragment
 
-        return fragment([self])
+        return plan_fragment(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
