@@ -1,4 +1,8 @@
-"""Moving: transfers at their bound, block redistributions against brute force, relabelling, and safe orders replayed by the judge."""
+"""Moving: transfers, block redistributions, relabelling and safe orders.
+
+Transfers are compared with their bound and redistributions with brute force; the judge replays
+every state of a safe order.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,8 @@ from headrace.move.ro_mod import ro_mod
 from headrace.move.safe_order import NoSafeOrder, safe_order
 from headrace.move.steps import Moves, Step, Volumes
 
-sys.path.insert(
-    0, str(Path(__file__).resolve().parents[1])
-)  # the plan pairs are those of the tests
+# The plan pairs are those of the tests.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.move.plan_pairs import broken_rules, random_pair, replayed
 
@@ -38,7 +41,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def redistributions(most: int) -> Iterator[Row]:
-    """Every (N, t) -> (Q, s) up to a size: each element once, and what is known about steps and costs."""
+    """Every (N, t) -> (Q, s) up to a size: each element moves once, steps and costs as known."""
     count = wrong = 0
     for n, t, q, s in product(range(1, most + 1), repeat=4):
         count += 1
