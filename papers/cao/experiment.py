@@ -346,7 +346,7 @@ def measured_workflows() -> Found:
             for by, machines in theirs.items()
         }
         for by, machines in theirs.items():
-            plan = rented(shop, machines)
+            plan = plan_one_each(shop, machines)
             rows.append([name, f"{by} as printed", rates[by], plan.cost, mapping_text(plan)])
             measured[f"{name}-{NAMES[by]}"] = Measured(mapping_of(plans[NAMES[by]]))
         measured[f"{name}-dop"] = Measured(
