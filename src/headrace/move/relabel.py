@@ -1,8 +1,8 @@
 """The same new plan with as little to move as possible: what is alike swaps roles.
 
-Nodes are alike if nothing in the problem tells them apart; racks are alike if their nodes are.
-Tasks nobody could tell apart may swap too, and so may the worker processes of a node. Every figure
-of the plan stays what it is; megabytes saved come first, then tasks that need not move.
+Nodes are alike if the problem says the same of them; racks are alike if their nodes are. Alike
+tasks may swap too, and so may the worker processes of a node. Every figure of the plan stays the
+same. Megabytes saved come first, then tasks that need not move.
 """
 
 from __future__ import annotations

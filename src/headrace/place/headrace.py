@@ -185,7 +185,7 @@ def pack_for_more_rate(
 def fill_to_the_brim(
     problem: Problem, classes: Classes, costs: Costs, x: Ints, deadline: Callable[[], bool] | None
 ) -> Ints:
-    """Raise the rate a little again and again, as long as `solve.rate.brim` finds a plan."""
+    """Raise the rate a little again and again, as long as a plan that wastes so little is found."""
     low = sustained(problem, classes, x)
     while deadline is None or not deadline():
         found = brimful_counts(scale_to_rate(classes, costs, low * (1 + JUST_ABOVE)))

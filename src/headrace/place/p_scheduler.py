@@ -125,7 +125,7 @@ def demand_by_type(problem: Problem) -> Floats:
 
 
 def no_packing(problem: Problem, room: Floats, alpha: float) -> Infeasible:
-    """The refusal where the totals would do, but no way was found to pack the tasks."""
+    """The refusal where the totals suffice, but no way was found to pack the tasks."""
     open_room = room[problem.free_slots > 0].sum(axis=0)
     load = problem.mean_demand.sum(axis=0)
     k = int((load / np.maximum(open_room, 1e-12)).argmax())

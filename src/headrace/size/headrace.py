@@ -26,7 +26,7 @@ from headrace.size.few_tasks import find_few_tasks
 from headrace.solve.counts.dop import Market, cheapest, fastest
 from headrace.solve.counts.fill import Filled, filled, fluid_bound, pools_of
 
-ROUNDS = 4  # where rates depend on counts, so often is the load worked out again
+ROUNDS = 4  # of counting, each with the load of the last counts, where it depends on them
 
 
 def headrace(workload: Workload, request: Request = DEFAULT_REQUEST) -> Sized:

@@ -10,7 +10,7 @@ from headrace.model.problem import Problem
 
 
 def free_slots(problem: Problem, node: int) -> Ints:
-    """Slots of a node that nobody uses, lowest first."""
+    """Free slots of a node, lowest first."""
     return np.flatnonzero(~problem.slot_taken[node])
 
 
