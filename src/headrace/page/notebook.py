@@ -68,7 +68,7 @@ def problem_fragment(problem: Problem) -> str:
     )
 
 
-def _broken(title: str, result: Result) -> Html:
+def _broken(title: str, result: Outcome) -> Html:
     why = reasons(result, fixes=True)
     rest = len(why) - MOST_REASONS
     return alarm(title, items=why[:MOST_REASONS], more=f"And {rest:,} more." if rest > 0 else "")

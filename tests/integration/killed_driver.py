@@ -1,6 +1,6 @@
-"""A driver that is killed with kill -9 in the middle of batch 1, after its output is delivered and before the batch commits.
+"""A driver that dies in the middle of batch 1: its output is delivered, the batch not committed.
 
-python killed.py FOLDER
+python -m tests.integration.killed_driver FOLDER
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from headrace.cli import main
 from headrace.place import SCHEDULERS
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICKSTART = str(EXAMPLES / "quickstart.yaml")
 WORD_COUNT = [str(EXAMPLES / "muhammad" / name) for name in ("word-count.yaml", "cluster.yaml")]
 

@@ -21,7 +21,7 @@ from headrace.judge.report import judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.page import comparison_fragment, page, plan_fragment, problem_fragment
 from headrace.page.layers import lay_out
-from headrace.planner import Planned, Point, TradeOff
+from headrace.planner import Plan, Point, Refusal, TradeOff
 from headrace.words import distance, headline, plan_of, reasons, state
 
 VOID = {"meta"}
@@ -86,19 +86,19 @@ def planned(
     scheduler: str = "ours",
     *,
     objective: str = "traffic",
-) -> Planned:
+) -> Plan:
     """A judged plan that lists node and slot of every task."""
     if not isinstance(plan, Assignment):
         node, slot = np.array(plan, dtype=np.int64).T
         plan = Assignment(node, slot)
-    return Planned(
+    return Plan(
         scheduler, objective, 0, 0.0123, problem, plan, judge(problem, plan, objective=objective)
     )
 
 
-def refused(problem: Problem, scheduler: str = "shy") -> Planned:
+def refused(problem: Problem, scheduler: str = "shy") -> Refusal:
     refusal = Unsupported("cannot cut cycles", fix="use a3-storm")
-    return Planned(scheduler, "traffic", 0, 0.0, problem, refusal=refusal)
+    return Refusal(scheduler, "traffic", 0, 0.0, problem, refusal)
 
 
 def word_count(**components: Content) -> Content:
@@ -225,9 +225,7 @@ def test_names_from_files_stay_text() -> None:
     }
     problem = problem_of(content)
     result = planned(problem, [(t % 2, 0) for t in range(6)], "</script><b>evil")
-    refusal = Planned(
-        "<a>", "traffic", 0, 0.0, problem, refusal=Infeasible("<em>no", fix="<em>yes")
-    )
+    refusal = Refusal("<a>", "traffic", 0, 0.0, problem, Infeasible("<em>no", fix="<em>yes"))
     html = page([result, refusal], title="</title><b>", command='headrace <x> && "y"')
     parser = checked(html)
     assert not [

@@ -15,8 +15,7 @@ from click.testing import CliRunner, Result
 from headrace import spark as headrace_spark
 from headrace.cli import main
 from headrace.model.telemetry import Writer
-from tests.observe.samples import NOON, node, task, word_count
-from tests.observe.test_measured import APP
+from tests.observe.samples import APP, NOON, node, task, word_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

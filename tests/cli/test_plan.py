@@ -13,7 +13,7 @@ from headrace import planner
 from headrace.cli import main
 from headrace.model.read import read
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICKSTART = str(EXAMPLES / "quickstart.yaml")
 CAO = [str(EXAMPLES / "cao" / name) for name in ("flight.yaml", "vm-types.yaml")]
 NASIRI = [str(EXAMPLES / "nasiri" / name) for name in ("linear.yaml", "cluster-small.yaml")]

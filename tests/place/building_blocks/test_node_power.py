@@ -19,7 +19,7 @@ from headrace.place.building_blocks.node_power import (
     rank_nodes,
 )
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "muhammad"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "muhammad"
 
 
 def problem_on(cluster: dict[str, Any], bound_by: str = "cpu") -> Problem:
