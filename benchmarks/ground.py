@@ -11,7 +11,7 @@ from measure import PRODUCTION, Row, command, median_command, median_seconds, wi
 
 from headrace.model.build import build
 from headrace.model.read import read
-from headrace.planner import judged
+from headrace.planner import judge_current
 
 COMPONENTS, TASKS_EACH, NODES = 40, 25_000, 1_000
 
@@ -48,7 +48,7 @@ def million_tasks(folder: Path) -> list[str]:
 
 def load_and_judge(files: list[str]) -> None:
     """What `headrace judge` does, in this process."""
-    judged(build(read(files)))
+    judge_current(build(read(files)))
 
 
 def rows(quick: bool) -> Iterator[Row]:

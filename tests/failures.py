@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def label_failure(**case: object) -> Iterator[None]:
+def label_failure(**case: object) -> Generator[None]:
     """Add what identifies the case, such as its seed, to whatever the block raises."""
     try:
         yield

@@ -1,4 +1,9 @@
-"""What algorithms there are, where they come from, and how to call one: read from their files, so nothing is said twice."""
+"""What algorithms there are, where they come from, and how one is called.
+
+An algorithm is a function. Ours are listed in the literal dict of their folder, those of installed
+packages in the entry-point groups `headrace.place`, `headrace.size`, `headrace.provision` and
+`headrace.move`; any other is named as `package.module:function` or handed over as it is.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +11,23 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from headrace.errors import InvalidInput
+from headrace.model.nearest import nearest
+from headrace.model.request import Request
 
-FOLDERS = {
-    folder: f"headrace.{folder}" for folder in ("place", "size", "provision", "move")
-}  # each has SCHEDULERS
-GIVEN = (
-    "seed",
-    "steps",
-    "deadline",
-    "objective",
-    "move_cost",
-    "budget",
-    "rate",
-)  # passed by the planner to algorithms that take them
+FOLDERS = ("place", "size", "provision", "move")  # each has a dict SCHEDULERS
+HEADINGS = ("Source", "Maturity", "Guards", "Differs", "Objectives")
+
+By = str | Callable[..., Any]  # a name, `package.module:function`, or the function itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +42,152 @@ class Entry:
     maturity: str
     guards: str
     differs: str
+    objectives: tuple[str, ...]  # it can plan for; empty: it plans the same whatever is asked
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A function that can be called, and what it is called in reports."""
+
+    name: str
+    function: Callable[..., Any]
+    ours: bool = True
+
+    @cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """What the function takes."""
+        try:
+            return inspect.signature(self.function).parameters
+        except (TypeError, ValueError):
+            raise InvalidInput(f"{self.name} is not a function that can be called") from None
+
+    @property
+    def takes_request(self) -> bool:
+        """Whether its second argument is the `Request`: options are keyword-only."""
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return sum(p.kind in positional for p in self.parameters.values()) >= 2
+
+    def __call__(
+        self, subject: Any, request: Request | None = None, options: Mapping[str, object] = {}
+    ) -> Any:
+        """What the function gives for a problem, a workload or a change of plans."""
+        asked = (request,) if self.takes_request and request is not None else ()
+        return self.function(subject, *asked, **self.checked_options(options))
+
+    def checked_options(self, options: Mapping[str, object]) -> dict[str, Any]:
+        """Its own options as it wants them, or a refusal that names the wrong one."""
+        if any(p.kind is p.VAR_KEYWORD for p in self.parameters.values()):
+            return dict(options)
+        own = [name for name, p in self.parameters.items() if p.kind is p.KEYWORD_ONLY]
+        for key in options:
+            if key not in own:
+                has = f"its options are: {', '.join(own)}" if own else "it has none"
+                raise InvalidInput(f"{self.name} has no option `{key}`{nearest(key, own)}; {has}")
+        hints = get_type_hints(inspect.unwrap(self.function)) if options else {}
+        return {
+            key: _typed(self.name, key, value, hints.get(key)) for key, value in options.items()
+        }
 
 
 def entries(folder: str | None = None) -> list[Entry]:
-    """Every algorithm of a folder, or of all, in the order of the registry."""
+    """Every algorithm of a folder, or of all: ours in the order of their dict, then plug-ins."""
     found: list[Entry] = []
-    for name, package in FOLDERS.items():
+    for name in FOLDERS:
         if folder in (None, name):
-            schedulers: Mapping[str, str] = importlib.import_module(package).SCHEDULERS
-            found += [_entry(key, name, module) for key, module in schedulers.items()]
+            found += [_introduction(key, name, module) for key, module in _ours(name).items()]
+            found += [
+                _introduction(point.name, name, point.module) for point in _plug_ins(name).values()
+            ]
     return found
 
 
-def _entry(name: str, folder: str, module: str) -> Entry:
+def names(folder: str) -> list[str]:
+    """What the algorithms of a folder are called."""
+    return [*_ours(folder), *_plug_ins(folder)]
+
+
+def find(folder: str, by: By) -> Algorithm:
+    """The algorithm behind a name, a `package.module:function`, or a function."""
+    if not isinstance(by, str):
+        return Algorithm(getattr(by, "__name__", type(by).__name__), by, ours=False)
+    ours = _ours(folder)
+    if by in ours:
+        module = ours[by]
+        return Algorithm(by, getattr(importlib.import_module(module), module.rsplit(".", 1)[1]))
+    if by in (plug_ins := _plug_ins(folder)):
+        return Algorithm(by, _load(plug_ins[by].value), ours=False)
+    if ":" in by:
+        return Algorithm(by, _load(by), ours=False)
+    known = names(folder)
+    raise InvalidInput(
+        f"no scheduler `{by}` in {folder}{nearest(by, known)}; there are: {', '.join(known)}, "
+        "or name yours as package.module:function"
+    )
+
+
+def introduction(folder: str, by: By) -> Entry:
+    """How an algorithm introduces itself: in its own docstring, or in that of its file."""
+    found = find(folder, by)
+    function = inspect.unwrap(found.function)
+    module, own = getattr(function, "__module__", ""), inspect.getdoc(function) or ""
+    headed = any(line.startswith(HEADINGS) for line in own.splitlines())
+    if headed or _source(module) is None:
+        return _entry(found.name, folder, module, own)
+    return _introduction(found.name, folder, module)
+
+
+def _ours(folder: str) -> Mapping[str, str]:
+    return importlib.import_module(f"headrace.{folder}").SCHEDULERS
+
+
+def _plug_ins(folder: str) -> dict[str, EntryPoint]:
+    """Algorithms of installed packages; ours come first where names are the same."""
+    found = {point.name: point for point in entry_points(group=f"headrace.{folder}")}
+    return {name: found[name] for name in sorted(found) if name not in _ours(folder)}
+
+
+def _load(reference: str) -> Callable[..., Any]:
+    """The function that `package.module:function` names; modules of this folder are found too."""
+    module, _, function = reference.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise InvalidInput(f"`{reference}`: there is no module `{error.name}`") from None
+    loaded: Any = found
+    for name in function.split("."):
+        loaded = getattr(loaded, name, None)
+    if not callable(loaded):
+        known = [name for name, value in vars(found).items() if inspect.isfunction(value)]
+        raise InvalidInput(
+            f"`{reference}`: {module} has no function `{function}`{nearest(function, known)}"
+        )
+    return loaded
+
+
+def _introduction(name: str, folder: str, module: str) -> Entry:
     """Read a module's introduction without importing it: it may need a heavy library."""
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
+    source = _source(module)
+    if source is None:
         raise InvalidInput(f"the scheduler `{name}` is registered, but there is no module {module}")
-    text = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
-    fields = {"Source": "", "Maturity": "", "Guards": "", "Differs": ""}
+    text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    return _entry(name, folder, module, text)
+
+
+def _source(module: str) -> Path | None:
+    """The file of a module; None for one that has none, such as a notebook's."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ValueError, ModuleNotFoundError):
+        return None
+    found = Path(spec.origin) if spec is not None and spec.origin is not None else None
+    return found if found is not None and found.suffix == ".py" else None
+
+
+def _entry(name: str, folder: str, module: str, text: str) -> Entry:
+    """What an introduction says."""
+    fields = dict.fromkeys(HEADINGS, "")
     key = ""
     for line in text.splitlines()[1:]:
         word = line.split(" ", 1)[0]
@@ -67,62 +197,19 @@ def _entry(name: str, folder: str, module: str) -> Entry:
             fields[key] += " " + line.strip()
         elif line.strip():
             key = ""
-    return Entry(
-        name,
-        folder,
-        module,
-        text.splitlines()[0],
-        fields["Source"],
-        fields["Maturity"],
-        fields["Guards"],
-        fields["Differs"],
-    )
-
-
-def algorithm(folder: str, name: str) -> Callable[..., Any]:
-    """The function behind a name."""
-    schedulers: Mapping[str, str] = importlib.import_module(FOLDERS[folder]).SCHEDULERS
-    if name not in schedulers:
-        from headrace.model.read import nearest
-
-        raise InvalidInput(
-            f"no scheduler `{name}` in {folder}{nearest(name, list(schedulers))}; there are: {', '.join(schedulers)}"
-        )
-    return getattr(importlib.import_module(schedulers[name]), schedulers[name].rsplit(".", 1)[1])
-
-
-def arguments(
-    name: str,
-    function: Callable[..., Any],
-    options: Mapping[str, object],
-    given: Mapping[str, object],
-) -> dict[str, Any]:
-    """Keyword arguments for an algorithm: its own options, checked, and of what the planner gives, what it takes."""
-    takes = inspect.signature(function).parameters
-    own = [
-        key
-        for key, parameter in takes.items()
-        if parameter.kind is parameter.KEYWORD_ONLY and key not in GIVEN
-    ]
-    hints = get_type_hints(inspect.unwrap(function))
-    chosen = {key: value for key, value in given.items() if key in takes}
-    for key, value in options.items():
-        if key not in own:
-            from headrace.model.read import nearest
-
-            has = f"its options are: {', '.join(own)}" if own else "it has none"
-            raise InvalidInput(f"{name} has no option `{key}`{nearest(key, own)}; {has}")
-        chosen[key] = _typed(name, key, value, hints.get(key))
-    return chosen
+    *said, objectives = (fields[heading] for heading in HEADINGS)
+    known = tuple(objectives.replace(",", " ").split())
+    return Entry(name, folder, module, text.split("\n", 1)[0], *said, objectives=known)
 
 
 def _typed(name: str, key: str, value: object, hint: Any) -> object:
     """An option's value as its algorithm wants it."""
+    if hint is None:
+        return value
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            raise InvalidInput(
-                f"{name}: option {key} is {value!r}; it must be one of {', '.join(map(str, get_args(hint)))}"
-            )
+            wanted = ", ".join(map(str, get_args(hint)))
+            raise InvalidInput(f"{name}: option {key} is {value!r}; it must be one of {wanted}")
         return value
     choices = [hint, *get_args(hint)]
     if value is None and type(None) in choices:
@@ -132,9 +219,9 @@ def _typed(name: str, key: str, value: object, hint: Any) -> object:
         return float(value)  # pyright: ignore[reportArgumentType]
     for kind, fits in (
         (bool, isinstance(value, bool)),
-        (int, number and value == int(value)),
+        (int, number and value == int(value)),  # pyright: ignore[reportArgumentType]
         (str, isinstance(value, str)),
-    ):  # pyright: ignore[reportArgumentType]
+    ):
         if kind in choices and fits:
             return kind(value)  # pyright: ignore[reportArgumentType]
     wanted = " or ".join(

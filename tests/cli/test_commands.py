@@ -283,3 +283,26 @@ def test_help_needs_no_heavy_library() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     assert out.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["place", QUICKSTART, "--by", "storm-even"],
+        ["compare", QUICKSTART, "--by", "storm-even", "--by", "rstorm"],
+        ["explain", QUICKSTART, "--by", "storm-even"],
+        ["move", "--blocks", "2x3:3x2"],
+        ["schedulers"],
+    ],
+)
+def test_json_needs_no_library_for_the_terminal(arguments: list[str]) -> None:
+    import subprocess
+    import sys
+
+    code = f"""
+import sys, headrace.cli as c
+c.main({[*arguments, "--json"]!r}, standalone_mode=False)
+print([m for m in sys.modules if m.split(".")[0] == "rich"])
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"

@@ -129,7 +129,7 @@ def test_a_plan_without_cores_is_refused_before_anything_starts(
     def start(*_: object) -> None:
         pytest.fail("a fleet was started")
 
-    monkeypatch.setattr("headrace.cli.running.fleet_of", start)
+    monkeypatch.setattr("headrace.control.live.fleet_for", start)
     cluster, plan = tmp_path / "cluster.yaml", tmp_path / "plan.json"
     cluster.write_text("format: headrace/1\ncluster:\n  nodes:\n    a: {cpu: 200}\n")
     places = [

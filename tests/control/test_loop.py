@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headrace.checks.problems import Content, problem_of
 from headrace.control.history import entries, keep
-from headrace.control.loop import Entry, Settings, decide, run, step
+from headrace.control.loop import Entry, LoopSettings, decide, run, step
 from headrace.errors import InvalidInput
 from headrace.judge.report import judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.change import carried
-from headrace.planner import Planned, place
-from tests.problems import Content, problem_of
+from headrace.move.change import carry_plan
+from headrace.planner import Plan, place
 
 
 def content(rate: float = 2000, lost: str = "", shares: Sequence[float] = ()) -> Content:
@@ -61,7 +61,7 @@ class Simulated:
 
     def problem(self) -> Problem:
         new = problem_of(self.content)
-        return replace(new, current=carried(*self.running, new).plan)
+        return replace(new, current=carry_plan(*self.running, new).plan)
 
     def history(self) -> Sequence[Entry]:
         return entries(self.store)
@@ -69,7 +69,7 @@ class Simulated:
     def keep(self, entry: Entry) -> None:
         keep(self.store, entry)
 
-    def apply(self, planned: Planned) -> None:
+    def apply(self, planned: Plan) -> None:
         assert planned.assignment is not None
         self.running = (planned.problem, planned.assignment)
 
@@ -79,7 +79,7 @@ class Simulated:
         return self.left > 0
 
 
-SETTINGS = Settings(objective="batch", interval_s=60, dwell_s=60, improve_percent=5)
+SETTINGS = LoopSettings(objective="batch", interval_s=60, dwell_s=60, improve_percent=5)
 
 
 def settled(store: Path, **changes: Any) -> Simulated:
@@ -165,7 +165,7 @@ def test_a_plan_that_is_refused_leaves_the_running_one_in_force(
 ) -> None:
     world = Simulated(content(), tmp_path)
 
-    def refuses(self: Simulated, planned: Planned) -> None:
+    def refuses(self: Simulated, planned: Plan) -> None:
         raise InvalidInput("node n2 has gone meanwhile")
 
     monkeypatch.setattr(Simulated, "apply", refuses)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from headrace.checks.problems import problem_of
 from headrace.control.policy import (
     Adopted,
     Decision,
@@ -19,7 +20,6 @@ from headrace.control.policy import (
 from headrace.errors import InvalidInput
 from headrace.judge.report import judge
 from headrace.model.problem import Assignment
-from tests.problems import problem_of
 
 
 def test_gain_over_the_horizon_against_stop_and_catch_up() -> None:

@@ -15,9 +15,10 @@ import pytest
 
 from headrace.errors import HeadraceError
 from headrace.run import limits
-from headrace.run.fleet import down, found, through, up
-from headrace.run.limits import DEVICES, NAMESPACES, Bounds, Room, limited, sweep
-from headrace.run.quotas import quotas
+from headrace.run.fleet import enter_room
+from headrace.run.limits import DEVICES, NAMESPACES, Bounds, Room, make_rooms, sweep
+from headrace.run.quotas import find_quotas
+from headrace.run.supervisor import find_fleet, start_fleet, stop_fleet
 
 CLUSTER = """
 format: headrace/1
@@ -54,7 +55,7 @@ print((used.user + used.system) / 2)
 def missing() -> str:
     """Why limits cannot be tried here; empty if they can."""
     try:
-        with limited([Bounds(100, 100)], limits.LIMITS):
+        with make_rooms([Bounds(100, 100)], limits.LIMITS):
             return ""
     except HeadraceError as refusal:
         return refusal.message
@@ -66,7 +67,9 @@ needs_rights = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 def started(room: Room, code: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*through(room), sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True
+        [*enter_room(room), sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -86,13 +89,13 @@ def left_behind() -> list[str]:
     return [
         *namespaces,
         *(d.name for d in DEVICES.glob("headrace*")),
-        *(g.name for g in quotas().groups("headrace-")),
+        *(g.name for g in find_quotas().groups("headrace-")),
     ]
 
 
 @needs_rights
 def test_a_node_sends_and_receives_at_its_bandwidth_and_no_faster() -> None:
-    with limited([Bounds(400), Bounds(100), Bounds()], ["bandwidth"]) as ground:
+    with make_rooms([Bounds(400), Bounds(100), Bounds()], ["bandwidth"]) as ground:
         quick, slow, free = ground.rooms
         assert 60 < transfer_mbps(quick, slow, 10_000_000) < 115  # what the slow one receives
         assert 60 < transfer_mbps(slow, free, 10_000_000) < 115  # what it sends
@@ -102,7 +105,7 @@ def test_a_node_sends_and_receives_at_its_bandwidth_and_no_faster() -> None:
 
 @needs_rights
 def test_a_namespace_has_no_way_out_but_the_bridge() -> None:
-    with limited([Bounds(100)], ["bandwidth"]) as ground:
+    with make_rooms([Bounds(100)], ["bandwidth"]) as ground:
         routes = (
             started(ground.rooms[0], "print(open('/proc/net/route').read())")
             .communicate()[0]
@@ -115,7 +118,7 @@ def test_a_namespace_has_no_way_out_but_the_bridge() -> None:
 
 @needs_rights
 def test_processes_of_a_node_get_their_quota_and_no_more() -> None:
-    with limited([Bounds(cpu=10), Bounds(cpu=1000)], ["cpu"]) as ground:
+    with make_rooms([Bounds(cpu=10), Bounds(cpu=1000)], ["cpu"]) as ground:
         slow, quick = (float(started(room, BUSY).communicate()[0]) for room in ground.rooms)
     assert 0.02 < slow < 0.16
     assert quick > 1.5 * slow  # other processes of the machine leave it that much
@@ -124,7 +127,7 @@ def test_processes_of_a_node_get_their_quota_and_no_more() -> None:
 @needs_rights
 def test_nothing_is_left_behind_also_after_an_error() -> None:
     before, inside = left_behind(), list[subprocess.Popen[str]]()
-    with suppress(RuntimeError), limited([Bounds(100, 100)] * 2, limits.LIMITS) as ground:
+    with suppress(RuntimeError), make_rooms([Bounds(100, 100)] * 2, limits.LIMITS) as ground:
         assert len(left_behind()) == len(before) + 2 + 3 + 2  # namespaces, devices, groups
         inside.append(
             started(ground.rooms[0], "import time; print('in', flush=True); time.sleep(600)")
@@ -140,8 +143,8 @@ def test_nothing_is_left_behind_also_after_an_error() -> None:
 def test_a_crashed_fleet_is_swept_and_one_that_is_up_is_not() -> None:
     hold = """
 import time
-from headrace.run.limits import LIMITS, Bounds, limited
-with limited([Bounds(100, 100)], LIMITS) as ground:
+from headrace.run.limits import LIMITS, Bounds, make_rooms
+with make_rooms([Bounds(100, 100)], LIMITS) as ground:
     print(ground.rooms[0].namespace.name, flush=True)
     time.sleep(600)
 """
@@ -168,7 +171,7 @@ with limited([Bounds(100, 100)], LIMITS) as ground:
 def test_a_fleet_with_limits_runs_and_leaves_nothing_after_kill_9(tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     folder, before = tmp_path / "fleet", left_behind()
-    fleet = up([str(tmp_path / "cluster.yaml")], folder, limits=limits.LIMITS)
+    fleet = start_fleet([str(tmp_path / "cluster.yaml")], folder, limits=limits.LIMITS)
     try:
         command = [sys.executable, "-m", "headrace.cli"]
         told = subprocess.run(
@@ -211,8 +214,8 @@ def test_a_fleet_with_limits_runs_and_leaves_nothing_after_kill_9(tmp_path: Path
         assert result["remote_bytes"] > 0
     finally:
         os.kill(fleet.pid, signal.SIGKILL)
-        while found(folder) is not None:
+        while find_fleet(folder) is not None:
             time.sleep(0.05)
     assert left_behind() != before
-    assert not down(folder)
+    assert not stop_fleet(folder)
     assert left_behind() == before

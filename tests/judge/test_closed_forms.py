@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headrace.checks.problems import Content, problem_of
 from headrace.judge.report import Report, gap, judge
 from headrace.model.problem import Assignment
-from tests.problems import Content, problem_of
 
 
 def judged(content: Content, plan: list[tuple[int, int]], *, objective: str = "traffic") -> Report:

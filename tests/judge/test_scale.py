@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headrace.checks.problems import Content, problem_of
 from headrace.judge.report import judge
 from headrace.model.problem import Problem
-from tests.problems import Content, problem_of
 
 COMPONENTS, TASKS_EACH, NODES = 40, 25_000, 1_000
 MOST_MB = 600

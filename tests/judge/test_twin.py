@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import pytest
 
+from headrace.checks.problems import Content, assignment, document, problem_of
 from headrace.judge.report import FIGURES, Report, gap, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from tests.failures import label_failure
 from tests.judge.twin import Twin, max_rate
 from tests.judge.twin_flow import Placed
-from tests.problems import Content, assignment, document, problem_of
 
 BLOCK = 100
 BLOCKS = [range(first, first + BLOCK) for first in range(0, 400, BLOCK)]

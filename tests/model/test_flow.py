@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.model.flow import Amplifies, Flow, cyclic, rates
+from headrace.model.flow import Amplifies, Flow, components_on_cycles, rates
 
 from .conftest import Build, Refusal
 
@@ -219,4 +219,4 @@ def test_cycles_are_those_of_streams_that_were_not_measured():
         Flow(2, 0, 1, 1, measured=4.0),
         Flow(4, 4, 1, 1, measured=4.0),
     ]
-    assert cyclic(5, flows) == {1, 2, 3}
+    assert components_on_cycles(5, flows) == {1, 2, 3}

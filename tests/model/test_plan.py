@@ -15,10 +15,10 @@ from headrace.model.build import build
 from headrace.model.document import PlanSection
 from headrace.model.plan import (
     COMPACT_ABOVE,
-    assignment_of,
     assignment_section,
     counts_section,
     made_from,
+    read_assignment,
 )
 from headrace.model.problem import UNPLACED, Assignment
 from headrace.model.read import validated
@@ -50,7 +50,7 @@ def test_a_plan_reads_back_as_it_was_written(
         json.dumps(assignment_section(problem, Assignment(node, worker), compact=compact))
     )
     assert list(section) == ["placement" if compact else "assignment"]
-    back = assignment_of(problem, PlanSection.model_validate(section))
+    back = read_assignment(problem, PlanSection.model_validate(section))
     assert back.node.tolist() == node.tolist()
     assert back.worker.tolist() == worker.tolist()
 

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from headrace.errors import InvalidInput
-from headrace.model.read import known_keys, nearest, parse, read
+from headrace.model.mistakes import known_keys
+from headrace.model.nearest import nearest
+from headrace.model.read import parse, read
 
 from .conftest import Build, Refusal, Write
 

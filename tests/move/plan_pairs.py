@@ -7,12 +7,12 @@ from itertools import islice
 
 import numpy as np
 
+from headrace.checks.problems import problem_of
 from headrace.judge.feasible import Violation, violations
 from headrace.judge.traffic import Workers, traffic
 from headrace.judge.use import use
 from headrace.model.problem import Assignment, Problem
 from headrace.move.safe_order import Move
-from tests.problems import problem_of
 
 
 def random_pair(

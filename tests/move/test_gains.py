@@ -7,10 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
+from headrace.checks.problems import document, problem_of
 from headrace.judge.traffic import traffic
 from headrace.model.problem import Assignment, Problem
 from headrace.move.gains import Gains
-from tests.problems import document, problem_of
 
 
 def between_nodes(problem: Problem, node: np.ndarray) -> float:

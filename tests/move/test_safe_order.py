@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headrace.checks.problems import document, problem_of
 from headrace.errors import HeadraceError, Infeasible, InvalidInput
 from headrace.judge.traffic import traffic
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.change import carried
+from headrace.move.change import carry_plan
 from headrace.move.relabel import relabel
 from headrace.move.safe_order import NoSafeOrder, SafeOrder, safe_order
 from headrace.planner import place
 from tests.move.plan_pairs import broken_rules, random_pair, random_plan, replayed
-from tests.problems import document, problem_of
 
 
 def plan(*nodes: int) -> Assignment:
@@ -246,7 +246,7 @@ def test_tasks_of_a_node_that_is_gone_start_first_and_without_state() -> None:
     flows = [["w", "x", 5], ["y", "z", 5]]
     before = graph(tasks, flows, a={"cpu": 120}, b={"cpu": 120}, gone={"cpu": 100})
     after = graph(tasks, flows, a={"cpu": 120}, b={"cpu": 120})
-    told = carried(before, plan(0, 2, 2, 1), after)
+    told = carry_plan(before, plan(0, 2, 2, 1), after)
     order = safe_order(after, told.plan, plan(1, 1, 0, 0))
     assert [m.kind for m in order.moves][:2] == ["start", "start"]
     assert {m.task for m in order.moves[:2]} == {"x", "y"}
@@ -286,21 +286,12 @@ def test_topologies_with_heaps_pins_and_separations_are_ordered_safely() -> None
         random = Random(seed)
         problem = problem_of(document(random, most_tasks=16, most_nodes=6))
         plans: list[Assignment] = []
-        for by, options in (
-            ("headrace", {}),
-            ("storm-ras", {}),
-            ("storm-even", {}),
-            ("a3-storm", {}),
-        ):
+        for by in ("headrace", "storm-ras", "storm-even", "a3-storm"):
             try:
-                planned = place(problem, by, options=options, steps=300)
+                planned = place(problem, by, steps=300)
             except HeadraceError:
                 continue
-            if (
-                planned.assignment is not None
-                and planned.report is not None
-                and planned.report.feasible
-            ):
+            if planned.report.feasible:
                 plans.append(planned.assignment)
         for old, new in pairwise(plans):
             try:

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headrace.checks.problems import document, problem_of
 from headrace.errors import HeadraceError, Infeasible
 from headrace.judge.report import Report, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.place.headrace import Objective, headrace
+from headrace.model.request import Request
+from headrace.place.headrace import headrace
 from headrace.solve.classes import classes_of
 from headrace.solve.rate.fluid import fluid_rate
-from tests.problems import document, problem_of
 
-OBJECTIVES: tuple[Objective, ...] = ("traffic", "rate", "batch", "nodes", "balance")
+OBJECTIVES: tuple[str, ...] = ("traffic", "rate", "batch", "nodes", "balance")
 
 
 def small_problems(count: int) -> Iterator[Problem]:
@@ -59,7 +60,7 @@ def every_feasible_report(problem: Problem) -> list[Report]:
     return reports
 
 
-def score(report: Report, objective: Objective) -> float:
+def score(report: Report, objective: str) -> float:
     value = {
         "traffic": report.inter_node_traffic,
         "rate": -np.inf if report.max_rate is None else -report.max_rate,
@@ -71,12 +72,14 @@ def score(report: Report, objective: Objective) -> float:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_small_problems_are_solved_as_well_as_by_trying_everything(objective: Objective) -> None:
+def test_small_problems_are_solved_as_well_as_by_trying_everything(objective: str) -> None:
     worse: list[str] = []
     tried = 0
     for number, (problem, reports) in enumerate(tried_out(25)):
         try:
-            report = judge(problem, headrace(problem, objective=objective), objective=objective)
+            report = judge(
+                problem, headrace(problem, Request(objective=objective)), objective=objective
+            )
         except HeadraceError:
             assert not reports, f"problem {number} is refused although a plan exists"
             continue

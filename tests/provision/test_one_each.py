@@ -11,6 +11,7 @@ from headrace.errors import Infeasible, InvalidInput, Unsupported
 from headrace.judge.report import judge
 from headrace.model.generate import cao_budgets, cao_pipeline
 from headrace.model.read import read
+from headrace.model.request import Request
 from headrace.model.workload import Workload
 from headrace.provision.botm import botm
 from headrace.provision.headrace import headrace
@@ -34,7 +35,7 @@ def chosen(plan: Any) -> dict[str, tuple[str, int]]:
 def test_botm_on_the_flight_data() -> None:
     # Tables 1 and 2, budget five times vt4, availability of every type kept, closed form (worked
     # out apart from this code).
-    plan = botm(cao("flight"), budget=BUDGET)
+    plan = botm(cao("flight"), Request(budget=BUDGET))
     assert plan.rate == pytest.approx(83.056, abs=0.001)
     assert plan.cost == pytest.approx(1.8084)
     assert plan.steps == 15
@@ -49,7 +50,7 @@ def test_botm_by_hand() -> None:
     # All small: a carries 100, b 50. b is the bottleneck: two small (100) for 1 more, or one large
     # (100) for 2 more; the first best stays. Now a: two small (200) or one large (200), but b stays
     # at 100: no gain, so it ends although money is left.
-    plan = botm(workload_of(two_bolts()), budget=100)
+    plan = botm(workload_of(two_bolts()), Request(budget=100))
     assert chosen(plan) == {"s": ("small", 1), "a": ("small", 1), "b": ("small", 2)}
     assert (plan.rate, plan.cost, plan.steps) == (pytest.approx(100), 4, 1)
 
@@ -57,7 +58,7 @@ def test_botm_by_hand() -> None:
 def test_vm_greedy_by_hand() -> None:
     # Budget 8: s takes large (3), leaving 5 for two; a takes large (3), leaving 2: b takes small.
     # Then one more each: 1 is left, and only b's type costs so little.
-    plan = vm_greedy(workload_of(two_bolts()), budget=8)
+    plan = vm_greedy(workload_of(two_bolts()), Request(budget=8))
     assert chosen(plan) == {"s": ("large", 1), "a": ("large", 1), "b": ("small", 2)}
     assert plan.cost == 8
 
@@ -65,35 +66,37 @@ def test_vm_greedy_by_hand() -> None:
 def test_uniform_by_hand() -> None:
     # s costs nothing, so one task of it will do. Two tasks of a and b each, all five on large
     # machines, cost 15; b carries 200.
-    plan = uniform(workload_of(two_bolts()), budget=17, parallelism=2)
+    plan = uniform(workload_of(two_bolts()), Request(budget=17), parallelism=2)
     assert (plan.machines, plan.rate) == ({"large": 5}, pytest.approx(200))
     # 17 small machines are eight each: b carries 400. One to three each would be possible on large
     # machines, but slower.
-    best = uniform(workload_of(two_bolts()), budget=17)
+    best = uniform(workload_of(two_bolts()), Request(budget=17))
     assert (best.tasks, best.rate) == ({"s": 1, "a": 8, "b": 8}, pytest.approx(400))
 
 
 def test_uniform_takes_worse_machines_when_the_best_run_out() -> None:
-    plan = uniform(workload_of(two_bolts(large={"available": 2})), budget=100, parallelism=1)
+    plan = uniform(
+        workload_of(two_bolts(large={"available": 2})), Request(budget=100), parallelism=1
+    )
     assert plan.machines == {"small": 1, "large": 2}
 
 
 def test_the_optimum_by_hand() -> None:
     # Budget 7, one for s: 6 for a and b. Small machines carry 100 of a and 50 of b each, large ones
     # cost more per tuple: a 2, b 4.
-    plan = optimal(workload_of(two_bolts()), budget=7)
+    plan = optimal(workload_of(two_bolts()), Request(budget=7))
     assert chosen(plan) == {"s": ("small", 1), "a": ("small", 2), "b": ("small", 4)}
     assert plan.rate == plan.bound == pytest.approx(200)
     assert plan.gap == 0
-    assert optimal(workload_of(two_bolts()), rate=200).cost == 7
-    assert optimal(workload_of(two_bolts()), rate=200.1).cost > 7
+    assert optimal(workload_of(two_bolts()), Request(rate=200)).cost == 7
+    assert optimal(workload_of(two_bolts()), Request(rate=200.1)).cost > 7
 
 
 def test_scarce_machines_may_be_mixed() -> None:
     scarce = two_bolts(small={"available": 5}, large={"available": 2})
     single, mixed = (
-        optimal(workload_of(scarce), budget=100),
-        optimal(workload_of(scarce), budget=100, mixed=True),
+        optimal(workload_of(scarce), Request(budget=100)),
+        optimal(workload_of(scarce), Request(budget=100), mixed=True),
     )
     # Single: s small; b four small (200), a one large (200). Mixed can do no better than b at 4 of
     # 5 small, or 2 small and 2 large: 200.
@@ -103,14 +106,14 @@ def test_scarce_machines_may_be_mixed() -> None:
 
 def test_the_optimum_is_never_below_botm_and_judged_alike() -> None:
     for name in ("flight", "wrf"):
-        best = optimal(cao(name), budget=BUDGET)
+        best = optimal(cao(name), Request(budget=BUDGET))
         assert best.cost <= BUDGET * (1 + 1e-9)
-        assert best.rate >= botm(cao(name), budget=BUDGET).rate
+        assert best.rate >= botm(cao(name), Request(budget=BUDGET)).rate
         report = judge(best.problem, best.assignment)
         assert report.max_rate is not None
         assert report.max_rate * 1000 == pytest.approx(best.rate)
         assert report.cost == pytest.approx(best.cost)
-        assert headrace(cao(name), budget=BUDGET).rate >= best.rate * (1 - 1e-9)
+        assert headrace(cao(name), Request(budget=BUDGET)).rate >= best.rate * (1 - 1e-9)
 
 
 def test_random_pipelines_keep_budget_and_order() -> None:
@@ -118,9 +121,9 @@ def test_random_pipelines_keep_budget_and_order() -> None:
         document = cao_pipeline(8, 14, kinds=5, seed=seed)
         budget = cao_budgets(document)[seed]
         workload = workload_of(document)
-        best = optimal(workload, budget=budget)
+        best = optimal(workload, Request(budget=budget))
         for algorithm in (botm, vm_greedy, uniform):
-            plan = algorithm(workload, budget=budget)
+            plan = algorithm(workload, Request(budget=budget))
             assert plan.cost <= budget * (1 + 1e-9)
             assert plan.bound is not None
             assert 0 < plan.rate <= best.rate * (1 + 1e-9) <= plan.bound * (1 + 1e-6)
@@ -129,74 +132,74 @@ def test_random_pipelines_keep_budget_and_order() -> None:
 @pytest.mark.parametrize("algorithm", [botm, vm_greedy, uniform, optimal, headrace])
 def test_too_small_a_budget_names_the_least_one_that_works(algorithm: Any) -> None:
     with pytest.raises(Infeasible) as refused:
-        algorithm(cao("flight"), budget=0.1)
+        algorithm(cao("flight"), Request(budget=0.1))
     assert refused.value.needed == pytest.approx(9 * 0.023)
-    assert algorithm(cao("flight"), budget=refused.value.needed).rate > 0
+    assert algorithm(cao("flight"), Request(budget=refused.value.needed)).rate > 0
 
 
 @pytest.mark.parametrize("algorithm", [optimal, headrace])
 def test_too_high_a_rate_names_the_largest_one_that_works(algorithm: Any) -> None:
     with pytest.raises(Infeasible) as refused:
-        algorithm(cao("flight"), rate=1000)
+        algorithm(cao("flight"), Request(rate=1000))
     assert refused.value.available is not None
-    works = algorithm(cao("flight"), rate=refused.value.available)
+    works = algorithm(cao("flight"), Request(rate=refused.value.available))
     assert works.rate >= refused.value.available
     with pytest.raises(Infeasible):
-        algorithm(cao("flight"), rate=refused.value.available * 1.001)
+        algorithm(cao("flight"), Request(rate=refused.value.available * 1.001))
 
 
 def test_a_rate_beyond_the_budget_names_what_it_costs() -> None:
     with pytest.raises(Infeasible, match="cost 7; the budget is 6"):
-        optimal(workload_of(two_bolts()), rate=200, budget=6)
+        optimal(workload_of(two_bolts()), Request(rate=200, budget=6))
 
 
 @pytest.mark.parametrize("algorithm", [botm, vm_greedy, uniform, optimal, headrace])
 def test_bad_input_is_refused(algorithm: Any) -> None:
     for budget in (0.0, -1.0):
         with pytest.raises(InvalidInput, match=r"budget is .* must be above 0"):
-            algorithm(workload_of(two_bolts()), budget=budget)
+            algorithm(workload_of(two_bolts()), Request(budget=budget))
     with pytest.raises(InvalidInput, match="give a budget"):
         algorithm(workload_of(two_bolts()))
     with pytest.raises(InvalidInput, match="price is 0"):
-        algorithm(workload_of(two_bolts(small={"price": 0})), budget=5)
+        algorithm(workload_of(two_bolts(small={"price": 0})), Request(budget=5))
     few = two_bolts(small={"available": 1}, large={"available": 1})
     with pytest.raises(Infeasible, match="needs 3 machines that fit; 2 are available"):
-        algorithm(workload_of(few), budget=100)
+        algorithm(workload_of(few), Request(budget=100))
     large = two_bolts()
     large["topology"]["components"]["b"]["memory_mb"] = 5000
     with pytest.raises(
         Infeasible,
         match=r"no machine fits a task of `b`: it needs 5000 memory_mb, the largest has 4000",
     ):
-        algorithm(workload_of(large), budget=100)
+        algorithm(workload_of(large), Request(budget=100))
     unknown = two_bolts()
     unknown["profile"]["b"] = {"other": {"cpu_ms": 1}}
     with pytest.raises(InvalidInput, match="no machine type of the catalog"):
-        algorithm(workload_of(unknown), budget=100)
+        algorithm(workload_of(unknown), Request(budget=100))
     missing = two_bolts()
     del missing["profile"]["b"]
     with pytest.raises(InvalidInput, match="`b` has neither a profile nor `cpu`"):
-        algorithm(workload_of(missing), budget=100)
+        algorithm(workload_of(missing), Request(budget=100))
     nothing = two_bolts()
     del nothing["catalog"]
     with pytest.raises(InvalidInput, match="no catalog"):
-        algorithm(workload_of(nothing), budget=100)
+        algorithm(workload_of(nothing), Request(budget=100))
     pinned = two_bolts()
     pinned["topology"]["components"]["b"]["nodes"] = ["n1"]
     with pytest.raises(Unsupported, match="pinned"):
-        algorithm(workload_of(pinned), budget=100)
+        algorithm(workload_of(pinned), Request(budget=100))
 
 
 def test_a_rate_of_zero_is_refused() -> None:
     for rate in (0.0, -5.0):
         with pytest.raises(InvalidInput, match="rate is"):
-            optimal(workload_of(two_bolts()), rate=rate)
+            optimal(workload_of(two_bolts()), Request(rate=rate))
 
 
 def test_a_type_that_one_component_has_no_profile_for_is_left_out() -> None:
     partly = two_bolts()
     del partly["profile"]["a"]["large"]
-    plan = optimal(workload_of(partly), budget=50)
+    plan = optimal(workload_of(partly), Request(budget=50))
     assert set(plan.machines) == {"small"}
     assert "catalog: large left out, since `a` has no profile for it" in plan.notes
 
@@ -204,4 +207,4 @@ def test_a_type_that_one_component_has_no_profile_for_is_left_out() -> None:
 def test_memory_decides_the_type() -> None:
     content = two_bolts()
     content["topology"]["components"]["a"]["memory_mb"] = 2000
-    assert chosen(optimal(workload_of(content), budget=50))["a"][0] == "large"
+    assert chosen(optimal(workload_of(content), Request(budget=50)))["a"][0] == "large"

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from headrace.model.topology import Topology
 from headrace.run.apps import load, topology_of
 from headrace.run.batches import Batches, Settings
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.rehearsal import Input, rehearse_batch
-from headrace.run.topology import Topology
 from tests.run.topologies import places
 
 STEADY = ((),)
@@ -87,7 +87,7 @@ def through_csv(table: pa.Table, schema: str, folder: Path) -> pa.Table:
 
 def generated(topology: Topology, spout: str, first: int, end: int) -> pa.Table:
     """The tuples that a spout's generator makes."""
-    function = topology.work[spout].function
+    function = topology.code[spout].function
     assert function is not None
     return function(pa.table({"value": np.arange(first, end)}))
 

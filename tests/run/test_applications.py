@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pytest
 
 from headrace.errors import InvalidInput
@@ -136,7 +135,7 @@ def test_micro(
 def test_the_payload_goes_from_bolt_to_bolt_and_ends_at_the_last(tmp_path: Path) -> None:
     _, topology = app("micro", tmp_path, shape="linear", per_batch=9, work=0.01, payload_bytes=500)
     made = generated(topology, "source", 0, 9)
-    low, high = (topology.work[bolt].function for bolt in ("low", "high"))
+    low, high = (topology.code[bolt].function for bolt in ("low", "high"))
     assert low is not None
     assert high is not None
     payloads = low(made)["payload"].to_pylist()

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import Infeasible, InvalidInput, Unsupported
-from headrace.run.fleet import check_reachable, down, found, local_fleet, machines_of, up
+from headrace.run.addresses import check_reachable
+from headrace.run.fleet import local_fleet
+from headrace.run.machines import machines_of
+from headrace.run.supervisor import find_fleet, start_fleet, stop_fleet
 
 CLUSTER = """
 format: headrace/1
@@ -43,9 +46,9 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         ):
             pass
         with pytest.raises(Unsupported, match=f"port {port} of 127"):
-            up([str(tmp_path / "cluster.yaml")], tmp_path / "fleet", port=port)
-    assert found(tmp_path / "fleet") is None
-    assert not down(tmp_path / "fleet")
+            start_fleet([str(tmp_path / "cluster.yaml")], tmp_path / "fleet", port=port)
+    assert find_fleet(tmp_path / "fleet") is None
+    assert not stop_fleet(tmp_path / "fleet")
 
 
 def test_a_master_that_cannot_be_reached_is_named() -> None:

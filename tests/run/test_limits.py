@@ -12,9 +12,10 @@ from click.testing import CliRunner
 from headrace.cli import main
 from headrace.errors import InvalidInput, Unsupported
 from headrace.run import limits
-from headrace.run.fleet import Machine, local_fleet
-from headrace.run.limits import check
-from headrace.run.quotas import Quotas, quotas
+from headrace.run.fleet import local_fleet
+from headrace.run.limits import check_limits
+from headrace.run.machines import Machine
+from headrace.run.quotas import Quotas, find_quotas
 
 CLUSTER = """
 format: headrace/1
@@ -38,15 +39,15 @@ def test_limits_are_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     if sys.platform == "linux":
         with pytest.raises(Unsupported, match="need root, and this is user 1000"):
-            check(["cpu"])
+            check_limits(["cpu"])
         monkeypatch.setattr(os, "geteuid", lambda: 0)
         monkeypatch.setattr(limits, "TOOLS", str(tmp_path))
         with pytest.raises(Unsupported, match="needs `ip`, which is not there"):
-            check(["bandwidth"])
+            check_limits(["bandwidth"])
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(Unsupported, match="need Linux, and this is darwin"):
-        check(["cpu"])
-    check([])
+        check_limits(["cpu"])
+    check_limits([])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system is refused first")
@@ -83,7 +84,7 @@ def test_groups_of_both_versions_are_found_and_told_their_quota(
 ) -> None:
     mounts = tmp_path_factory.mktemp("proc") / "mounts"
     mounts.write_text(f"cgroup2 {mounted} cgroup2 rw 0 0\n")
-    group = quotas(mounts)
+    group = find_quotas(mounts)
     assert group == Quotas(mounted, 2)
     assert group.make("headrace-0-2", 250) == mounted / "headrace-0-2" / "cgroup.procs"
     assert (mounted / "cgroup.subtree_control").read_text() == "+cpu"
@@ -91,13 +92,13 @@ def test_groups_of_both_versions_are_found_and_told_their_quota(
     mounts.write_text(
         f"none /sys/fs/cgroup tmpfs rw 0 0\ncgroup {mounted} cgroup rw,relatime,cpu,cpuacct 0 0\n"
     )
-    assert quotas(mounts) == Quotas(mounted, 1)
-    quotas(mounts).make("headrace-0-3", 50)
+    assert find_quotas(mounts) == Quotas(mounted, 1)
+    find_quotas(mounts).make("headrace-0-3", 50)
     assert (mounted / "headrace-0-3" / "cpu.cfs_quota_us").read_text() == "50000"
-    assert [found.name for found in quotas(mounts).groups("headrace-0-")] == [
+    assert [found.name for found in find_quotas(mounts).groups("headrace-0-")] == [
         "headrace-0-2",
         "headrace-0-3",
     ]
     mounts.write_text("cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n")
     with pytest.raises(Unsupported, match="a cpu controller, and none is mounted"):
-        quotas(mounts)
+        find_quotas(mounts)

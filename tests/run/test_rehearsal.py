@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headrace.model.topology import Form
 from headrace.run import Callback, Topology
 from headrace.run.batches import Batches
 from headrace.run.compiling import compiled
@@ -23,7 +24,6 @@ from headrace.run.sources import numbers
 from headrace.run.stages import stages
 from headrace.run.state import Commit
 from headrace.run.task import Packet, pack, run_seat
-from headrace.run.topology import Form
 from tests.run.topologies import expected_counts, final_counts, places, settings, values, word_count
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.csv
 import pytest
 
 from headrace.run.apps import load, topology_of

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headrace.model.topology import Form
 from headrace.run import Callback, Keyed, Parquet, Topology
 from headrace.run.batches import Settings
 from headrace.run.placement import Placement
 from headrace.run.sources import Source, numbers
-from headrace.run.topology import Form
 
 WORDS = ("amber", "birch", "cedar", "dune", "elm", "fern", "gorse")
 COUNTS = Keyed(pa.schema([("word", pa.string()), ("count", pa.int64())]), ("word",))

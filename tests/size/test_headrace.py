@@ -11,6 +11,7 @@ from headrace import planner
 from headrace.errors import Infeasible, InvalidInput, Unsupported
 from headrace.judge.report import judge
 from headrace.model.generate import nasiri_scenario, random_cluster, random_topology
+from headrace.model.request import Request
 from headrace.model.sized import Sized
 from headrace.size.headrace import headrace
 from headrace.size.nasiri import nasiri
@@ -48,7 +49,7 @@ def test_nasiris_cases_are_near_the_bound_and_above_nasiri(
 @pytest.mark.parametrize("seed", range(4))
 def test_random_clusters_are_filled_and_nothing_is_broken(seed: int) -> None:
     content = random_topology(8, kinds=4, seed=seed) | random_cluster(7, kinds=4, seed=seed)
-    sized = headrace(workload_of(content), steps=30_000)
+    sized = headrace(workload_of(content), Request(steps=30_000))
     assert sized.bound is not None
     assert 0.6 * sized.bound <= sized.rate <= sized.bound * (1 + 1e-6)
     feasible_at_its_rate(content, sized)
@@ -111,7 +112,10 @@ def test_cpu_per_task_counts_for_the_tasks_of_the_file() -> None:
 
 def test_the_same_seed_gives_the_same_plan() -> None:
     content = nasiri_scenario("star", "small", 2.0)
-    one, other = headrace(workload_of(content), seed=3), headrace(workload_of(content), seed=3)
+    one, other = (
+        headrace(workload_of(content), Request(seed=3)),
+        headrace(workload_of(content), Request(seed=3)),
+    )
     assert one.assignment is not None
     assert other.assignment is not None
     assert one.tasks == other.tasks
@@ -162,7 +166,7 @@ def test_what_cannot_be_sized_is_refused_with_its_reason() -> None:
 def test_few_tasks_carry_a_rate_that_is_asked_for() -> None:
     # 30 points per tuple/s on b2: 8 tuples/s need 240 points, three threads; b1 needs one.
     content = chain([10, 300], nodes=4)
-    sized = headrace(workload_of(content), rate=8)
+    sized = headrace(workload_of(content), Request(rate=8))
     assert sized.tasks == {"source": 1, "b1": 1, "b2": 3}
     assert sized.rate == 8
     assert sized.bound == pytest.approx(400 / 31, rel=1e-4)
@@ -172,14 +176,14 @@ def test_few_tasks_carry_a_rate_that_is_asked_for() -> None:
 def test_more_and_smaller_tasks_are_taken_where_the_fewest_do_not_fit() -> None:
     # 66 points of each of three bolts on two nodes: whole tasks do not fit, halves do (3 x 33 on
     # each node).
-    sized = headrace(workload_of(chain([66, 66, 66], nodes=2)), rate=10)
+    sized = headrace(workload_of(chain([66, 66, 66], nodes=2)), Request(rate=10))
     assert sum(sized.tasks[f"b{i}"] for i in (1, 2, 3)) > 3
     assert sized.rate >= 10
 
 
 def test_a_rate_on_one_machine_per_task_takes_the_fewest_nodes() -> None:
     content = chain([10, 20], nodes=9) | {"machine_per_task": True}
-    sized = headrace(workload_of(content), rate=90)
+    sized = headrace(workload_of(content), Request(rate=90))
     assert sized.tasks == {"source": 1, "b1": 1, "b2": 2}
     assert sized.rate == pytest.approx(100)
     assert sized.bound is not None

@@ -7,12 +7,12 @@ from random import Random
 import numpy as np
 import pytest
 
+from headrace.checks.problems import document, problem_of
 from headrace.judge.traffic import traffic
 from headrace.model.arrays import Ints
 from headrace.model.problem import Assignment, Problem
 from headrace.solve.classes import classes_of
 from tests.failures import label_failure
-from tests.problems import document, problem_of
 
 SEEDS = range(60)
 

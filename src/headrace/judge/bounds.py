@@ -6,16 +6,21 @@ optimum, not only a limit to it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from headrace.model.arrays import TOLERANCE, distinct
 from headrace.model.problem import CPU, Problem
 
 EXACT_TASKS, EXACT_NODES = 60, 16  # up to here the optimum itself is tried for
 EXACT_STEPS = 20
 SEARCH_STEPS = 20_000  # for a first plan that lets the proof cut
+MOST_PAIRS = 50_000_000  # of single tasks with measured shares: reading more takes too long
+
+Clock = Callable[[], bool]  # says whether time is up
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +33,34 @@ class Bound:
     kind: str
 
 
+def no_bound(figure: str) -> Bound:
+    """What a report has where no bound was asked for."""
+    return Bound(figure, None, False, "not asked")
+
+
+def bound(
+    problem: Problem, figure: str, *, cheap: bool = False, deadline: Clock | None = None
+) -> Bound:
+    """A bound on a figure of the report; `cheap` ones need no solver and no compiled code.
+
+    It is remembered, since many plans of one problem are judged, unless a deadline may cut it
+    short.
+    """
+    if deadline is None:
+        return _remembered(problem, figure, cheap)
+    return _bound(problem, figure, cheap, deadline)
+
+
 @lru_cache(maxsize=16)
-def bound(problem: Problem, figure: str) -> Bound:
-    """A bound on a figure of the report; remembered, since many plans of one problem are judged."""
+def _remembered(problem: Problem, figure: str, cheap: bool) -> Bound:
+    return _bound(problem, figure, cheap, None)
+
+
+def _bound(problem: Problem, figure: str, cheap: bool, deadline: Clock | None) -> Bound:
     if figure == "inter_node_traffic":
-        return _crossing(problem)
+        return _crossing(problem, cheap, deadline)
     if figure == "max_rate":
-        return _rate(problem)
+        return _rate_by_sums(problem) if cheap else _rate(problem)
     if figure == "nodes_used":
         return Bound(figure, float(_nodes(problem)), False, "sums")
     if figure == "batch_seconds":
@@ -42,30 +68,58 @@ def bound(problem: Problem, figure: str) -> Bound:
     return Bound(figure, 0.0, False, "trivial")
 
 
-def _crossing(problem: Problem) -> Bound:
-    """Least inter-node traffic: the optimum where the problem is small, else a Lagrangian relaxation."""
+def _crossing(problem: Problem, cheap: bool, deadline: Clock | None) -> Bound:
+    """Least inter-node traffic: the optimum where the problem is small, else a relaxation."""
     from headrace.solve.classes import classes_of
-    from headrace.solve.least_traffic.search import least_crossing_search
-    from headrace.solve.proof.bound import crossing_bound
-    from headrace.solve.proof.exact import least_crossing
+    from headrace.solve.proof.by_counts import least_crossing_by_counts
 
     figure = "inter_node_traffic"
-    if problem.pair_count > 50_000_000 and problem.task_share is not None:
-        return Bound(figure, 0.0, False, "trivial")
+    unknown = Bound(figure, 0.0, False, "trivial")
+    if problem.pair_count > MOST_PAIRS and problem.task_share is not None:
+        return unknown
     instance = classes_of(problem, at_least=True).instance
     local = any(s.grouping == "local-or-shuffle" for s in problem.streams)
     if not len(instance.edge_a):
         return Bound(figure, 0.0, not local, "exact" if not local else "trivial")
-    value, kind = crossing_bound(instance)
-    if problem.task_count > EXACT_TASKS or len(problem.nodes) > EXACT_NODES:
+    small = problem.task_count <= EXACT_TASKS and len(problem.nodes) <= EXACT_NODES
+    least = least_crossing_by_counts(instance) if small else None
+    if least is not None:
+        possible = np.isfinite(least)
+        return Bound(figure, least, not local, "exact") if possible else _impossible(figure)
+    if cheap or (deadline is not None and deadline()):
+        return unknown
+
+    from headrace.solve.least_traffic.search import least_crossing_search
+    from headrace.solve.proof.bound import crossing_bound
+    from headrace.solve.proof.exact import least_crossing
+
+    value, kind = crossing_bound(instance, deadline=deadline)
+    if not small:
         return Bound(figure, value, False, kind)
-    start = least_crossing_search(instance, steps=SEARCH_STEPS)
-    proof = least_crossing(instance, start=None if start is None else start.x, steps=EXACT_STEPS)
+    start = least_crossing_search(instance, steps=SEARCH_STEPS, deadline=deadline)
+    proof = least_crossing(
+        instance, start=None if start is None else start.x, steps=EXACT_STEPS, deadline=deadline
+    )
     if proof.infeasible:
-        return Bound(figure, None, False, "infeasible")
+        return _impossible(figure)
     if proof.proven:
         return Bound(figure, proof.bound, not local, "exact")
     return Bound(figure, *max((value, False, kind), (proof.bound, False, proof.kind)))
+
+
+def _impossible(figure: str) -> Bound:
+    """No plan keeps all limits, so there is nothing to compare with."""
+    return Bound(figure, None, False, "infeasible")
+
+
+def _rate_by_sums(problem: Problem) -> Bound:
+    """All tasks on their fastest machines against the CPU of all nodes together."""
+    owner = problem.component_of
+    grows = problem.demand[owner, CPU] + problem.cpu_rate.min(axis=1)[owner] * problem.share
+    fixed = problem.cpu_fixed.min(axis=1)[owner].sum()
+    load, room = float(grows.sum()), float(problem.free[:, CPU].sum() - fixed)
+    known = load > 0 and np.isfinite(room)
+    return Bound("max_rate", max(room, 0.0) / load if known else None, False, "sums")
 
 
 def _rate(problem: Problem) -> Bound:
@@ -75,12 +129,10 @@ def _rate(problem: Problem) -> Bound:
 
     classes = classes_of(problem)
     owner, task = classes.component, classes.order[classes.first[:-1]]
-    grows = (
-        problem.demand[owner, CPU][:, None] + problem.cpu_rate[owner] * problem.share[task][:, None]
-    )
+    by_share = problem.cpu_rate[owner] * problem.share[task][:, None]
     value = fluid_rate(
         classes.instance.count,
-        grows,
+        problem.demand[owner, CPU][:, None] + by_share,
         problem.cpu_fixed[owner],
         problem.demand[owner][:, 1:],
         problem.free,
@@ -93,39 +145,29 @@ def _rate(problem: Problem) -> Bound:
 def _nodes(problem: Problem) -> int:
     """The fewest nodes, largest first, whose room adds up to the need, resource by resource."""
     demand = (problem.demand * problem.tasks[:, None]).sum(axis=0)
-    demand[CPU] += (
-        problem.cpu_rate.min(axis=1).sum() + (problem.cpu_fixed.min(axis=1) * problem.tasks).sum()
-    )
+    fixed = (problem.cpu_fixed.min(axis=1) * problem.tasks).sum()
+    demand[CPU] += problem.cpu_rate.min(axis=1).sum() + fixed
     need = int(max([1, *problem.tasks[problem.apart].tolist()]))
     for k in range(len(problem.resources)):
         room = np.cumsum(np.sort(problem.free[:, k])[::-1])
-        need = max(need, int(np.searchsorted(room, demand[k] * (1 - 1e-9))) + 1)
+        need = max(need, int(np.searchsorted(room, demand[k] * (1 - TOLERANCE))) + 1)
     return min(need, len(problem.nodes))
 
 
 def _batch(problem: Problem) -> float:
-    """Stage after stage, no stage is shorter than its largest task, nor than its load spread over all cores."""
+    """No stage is shorter than its largest task, nor than its load spread over all cores."""
     options = problem.options.get("judge", {})
-    interval, overhead = (
-        float(str(options.get("batch_interval_s", 1))),
-        float(str(options.get("batch_overhead_s", 0))),
-    )
-    cores = np.maximum(
-        1.0, np.floor((problem.capacity[:, CPU] - problem.taken[:, CPU]) / 100)
-    ).sum()
-    total = overhead
-    types = np.unique(problem.node_type)
+    interval = float(str(options.get("batch_interval_s", 1)))
+    total = float(str(options.get("batch_overhead_s", 0)))
+    free = problem.capacity[:, CPU] - problem.taken[:, CPU]
+    cores = np.maximum(1.0, np.floor(free / 100)).sum()
+    types = distinct(problem.node_type)
     owner = problem.component_of
-    least_rate, least_fixed = (
-        problem.cpu_rate[:, types].min(axis=1),
-        problem.cpu_fixed[:, types].min(axis=1),
-    )
+    least_rate = problem.cpu_rate[:, types].min(axis=1)
+    least_fixed = problem.cpu_fixed[:, types].min(axis=1)
     each = problem.demand[owner, CPU] + least_fixed[owner] + least_rate[owner] * problem.share
     for stage in range(int(problem.stage.max(initial=-1)) + 1):
         points = each[problem.stage[owner] == stage]
-        total += (
-            interval
-            * max(float(points.max()), float(points.sum()) / cores if np.isfinite(cores) else 0.0)
-            / 100
-        )
+        spread = float(points.sum()) / cores if np.isfinite(cores) else 0.0
+        total += interval * max(float(points.max()), spread) / 100
     return total

@@ -11,14 +11,14 @@ from headrace.judge.report import Report
 from headrace.model.problem import UNPLACED, Assignment, Problem
 
 COMPARED = (
-    "feasible", "inter_node_traffic", "inter_worker_traffic", "network_distance", "nodes_used", "workers_used", "max_rate", "batch_seconds",
-    "balance", "cost",
+    "feasible", "inter_node_traffic", "inter_worker_traffic", "network_distance", "nodes_used",
+    "workers_used", "max_rate", "batch_seconds", "balance", "cost",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A task that stands elsewhere in the second plan."""
+    """A task that is on another node in the second plan."""
 
     task: str
     source: str
@@ -52,19 +52,19 @@ class Diff:
 def diff(
     before: tuple[Problem, Assignment, Report], after: tuple[Problem, Assignment, Report]
 ) -> Diff:
-    """Compare by names: the plans may have other counts and other nodes."""
+    """What changes from one plan to the other, by name: counts and nodes may differ, too."""
     (old, old_plan, old_report), (new, new_plan, new_report) = before, after
     columns = {name: i for i, name in enumerate(old.components)}
     number = {name: i for i, name in enumerate(old.nodes)}
     node_in_old = np.array([number.get(name, -2) for name in new.nodes], dtype=np.int64)
     moved: list[Moved] = []
     worker_only = stayed = 0
-    added: dict[str, int] = {
+    added: dict[str, int] = {}
+    removed = {
         name: int(old.tasks[c])
         for c, name in enumerate(old.components)
         if name not in new.components
     }
-    removed, added = added, {}
     for c, name in enumerate(new.components):
         if name not in columns:
             added[name] = int(new.tasks[c])

@@ -1,4 +1,4 @@
-"""Why is this task here, and what would it take to stand elsewhere?"""
+"""Why is this task here, and what would it take to move it?"""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import InvalidInput
+from headrace.figures import number
 from headrace.judge.traffic import Workers, stream_crossing, traffic
 from headrace.judge.use import use
 from headrace.model.arrays import TOLERANCE, Floats, totals
+from headrace.model.nearest import nearest
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 
@@ -26,7 +28,7 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a task stands where it does."""
+    """Why a task is where it is."""
 
     task: str
     node: str
@@ -44,7 +46,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Costly:
-    """A stream and what of it crosses."""
+    """A stream, and how much of it goes from node to node."""
 
     source: str
     target: str
@@ -54,21 +56,18 @@ class Costly:
 
 
 def task_number(problem: Problem, name: str) -> int:
-    """The task that files call by a name."""
-    component, _, number = (name, "", "1") if problem.bare else name.rpartition(".")
-    if component in problem.components and number.isdigit():
+    """The number of the task that files call by this name."""
+    component, _, nth = (name, "", "1") if problem.bare else name.rpartition(".")
+    if component in problem.components and nth.isdigit():
         c = problem.components.index(component)
-        if 1 <= int(number) <= problem.tasks[c]:
-            return int(problem.first[c]) + int(number) - 1
-    from headrace.model.read import nearest
-
-    raise InvalidInput(
-        f"there is no task `{name}`{nearest(component or name, problem.components)}; tasks are called component.N"
-    )
+        if 1 <= int(nth) <= problem.tasks[c]:
+            return int(problem.first[c]) + int(nth) - 1
+    near = nearest(component or name, problem.components)
+    raise InvalidInput(f"there is no task `{name}`{near}; tasks are called component.N")
 
 
 def explain_task(problem: Problem, assignment: Assignment, name: str) -> Explanation:
-    """The traffic that holds a task on its node, what every other node would cost, and what blocks it there."""
+    """What holds a task on its node, what every other node would cost, and what blocks it there."""
     task = task_number(problem, name)
     node = int(assignment.node[task])
     if node == UNPLACED:
@@ -109,7 +108,7 @@ def explain_task(problem: Problem, assignment: Assignment, name: str) -> Explana
 
 
 def costly_streams(problem: Problem, assignment: Assignment) -> list[Costly]:
-    """Streams by the traffic they send between nodes, most first; measured pairs are added up by component."""
+    """Streams by the traffic they send between nodes, most first; pairs added up by component."""
     workers = Workers.of(assignment)
     rows: list[Costly] = []
     for s in problem.streams:
@@ -141,7 +140,7 @@ def costly_streams(problem: Problem, assignment: Assignment) -> list[Costly]:
 
 
 def _exchange(problem: Problem, assignment: Assignment, task: int) -> Floats:
-    """Tuples/s a task exchanges with the tasks of each component on each node, itself left out, [C, N]."""
+    """Tuples/s a task exchanges with others, by their component and node, [C, N]."""
     c, n = int(problem.component_of[task]), len(problem.nodes)
     exchange = np.zeros((len(problem.components), n))
     for s in problem.streams:
@@ -171,7 +170,7 @@ def _exchange(problem: Problem, assignment: Assignment, task: int) -> Floats:
 
 
 def _blocked(problem: Problem, assignment: Assignment, task: int) -> list[str | None]:
-    """For every node, what forbids the task to stand there."""
+    """For every node, what keeps the task from moving there."""
     workers = Workers.of(assignment)
     used = use(problem, assignment, workers, traffic(problem, assignment, workers))
     c = int(problem.component_of[task])
@@ -226,8 +225,8 @@ def _reason(
 ) -> str:
     if total == 0:
         return f"{name} exchanges no tuples with others; any node with room is as good as {node}."
-    talks = ", ".join(f"{who} ({rate:g}/s)" for who, rate in partners)
-    text = f"{name} exchanges {total:g} tuples/s; {here:g} of them stay on {node}" + (
+    talks = ", ".join(f"{who} ({number(rate)}/s)" for who, rate in partners)
+    text = f"{name} exchanges {number(total)} tuples/s; {number(here)} of them stay on {node}" + (
         f", with {talks}." if talks else "."
     )
     if not elsewhere:
@@ -235,9 +234,9 @@ def _reason(
     best = elsewhere[0]
     free = next((e for e in elsewhere if e.blocked is None), None)
     if best.change < 0 and best.blocked:
-        text += f" {best.node} would save {-best.change:g}/s, but is blocked: {best.blocked}."
+        text += f" {best.node} would save {number(-best.change)}/s, but is blocked: {best.blocked}."
     if free is not None:
-        word = f"save {-free.change:g}" if free.change < 0 else f"cost {free.change:g}"
+        word = f"save {number(-free.change)}" if free.change < 0 else f"cost {number(free.change)}"
         text += f" The best node with room, {free.node}, would {word} tuples/s."
     else:
         text += " No other node has room for it."

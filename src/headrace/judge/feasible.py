@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.judge.traffic import Traffic, Workers
 from headrace.judge.use import Use
-from headrace.model.arrays import TOLERANCE, totals
+from headrace.model.arrays import TOLERANCE, distinct, totals
 from headrace.model.problem import MEMORY, UNPLACED, Assignment, Problem
 
 
@@ -29,7 +29,7 @@ class Violation:
 def violations(
     problem: Problem, assignment: Assignment, workers: Workers, sent: Traffic, used: Use
 ) -> list[Violation]:
-    """All broken rules: resources, bandwidth, slots, worker heap, pins and separations, in that order."""
+    """All broken rules: resources, bandwidth, slots, worker heap, pins, separations, in order."""
     return [
         *_overloads(problem, used),
         *_bandwidth(problem, sent),
@@ -41,7 +41,7 @@ def violations(
     ]
 
 
-def over(needed: float, available: float) -> bool:
+def exceeds(needed: float, available: float) -> bool:
     """Whether a need exceeds what there is by more than rounding."""
     return needed > available + TOLERANCE * max(1.0, abs(available))
 
@@ -66,7 +66,10 @@ def _bandwidth(problem: Problem, sent: Traffic) -> Iterator[Violation]:
         mbps = load * 8 / 1e6
         for n in np.flatnonzero(mbps > problem.bandwidth_mbps * (1 + TOLERANCE)).tolist():
             needed, available = float(mbps[n]), float(problem.bandwidth_mbps[n])
-            message = f"node {problem.nodes[n]}: bandwidth {way} needed {needed:g} Mbit/s, there is {available:g}"
+            message = (
+                f"node {problem.nodes[n]}: bandwidth {way} needed {needed:g} Mbit/s, "
+                f"there is {available:g}"
+            )
             yield Violation(
                 "overload", problem.nodes[n], f"bandwidth {way}", needed, available, message
             )
@@ -76,7 +79,8 @@ def _slots(problem: Problem, workers: Workers) -> Iterator[Violation]:
     for n, slot in zip(workers.node.tolist(), workers.slot.tolist(), strict=True):
         name, count = problem.nodes[n], int(problem.slots[n])
         if slot >= count:
-            message = f"node {name}: worker {slot} does not exist, it has {count} slots (0 to {count - 1})"
+            has = f"it has {count} slots (0 to {count - 1})"
+            message = f"node {name}: worker {slot} does not exist, {has}"
             yield Violation("no such slot", name, "slots", slot + 1, count, message)
         elif problem.slot_taken[n, slot]:
             yield Violation(
@@ -91,13 +95,14 @@ def _shared_slots(
         return
     placed = np.flatnonzero(assignment.node != UNPLACED)
     owner = problem.topology[problem.component_of[placed]]
-    pairs = np.unique(np.column_stack([workers.of_task[placed], owner]), axis=0)
-    worker, holders = np.unique(pairs[:, 0], return_counts=True)
-    for w in worker[holders > 1].tolist():
-        names = ", ".join(problem.topologies[g] for g in pairs[pairs[:, 0] == w, 1])
+    count = len(problem.topologies)
+    worker, topology = np.divmod(distinct(workers.of_task[placed] * count + owner), count)
+    shared, holders = np.unique(worker, return_counts=True)
+    for w in shared[holders > 1].tolist():
+        names = ", ".join(problem.topologies[g] for g in topology[worker == w])
         node = problem.nodes[workers.node[w]]
         message = f"node {node}: slot {workers.slot[w]} holds {names}; a slot holds one topology"
-        yield Violation("slot shared", node, "slots", float((pairs[:, 0] == w).sum()), 1, message)
+        yield Violation("slot shared", node, "slots", float((worker == w).sum()), 1, message)
 
 
 def _heap(problem: Problem, assignment: Assignment, workers: Workers) -> Iterator[Violation]:
@@ -112,7 +117,10 @@ def _heap(problem: Problem, assignment: Assignment, workers: Workers) -> Iterato
     )
     for w in np.flatnonzero(memory > limit * (1 + TOLERANCE)).tolist():
         node, needed, available = problem.nodes[workers.node[w]], float(memory[w]), float(limit[w])
-        message = f"node {node}: worker {workers.slot[w]} needs {needed:g} MB, worker_max_heap_mb is {available:g}"
+        message = (
+            f"node {node}: worker {workers.slot[w]} needs {needed:g} MB, "
+            f"worker_max_heap_mb is {available:g}"
+        )
         yield Violation("worker heap", node, "memory_mb", needed, available, message)
 
 

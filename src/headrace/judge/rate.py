@@ -1,4 +1,4 @@
-"""How fast a plan can go: `max_rate` for pipelined engines, `batch_seconds` for micro-batch engines."""
+"""How fast a plan is: `max_rate` for pipelined engines, `batch_seconds` for micro-batch ones."""
 
 from __future__ import annotations
 
@@ -8,22 +8,41 @@ import numpy as np
 
 from headrace.judge.traffic import Traffic, Workers, stream_crossing
 from headrace.judge.use import Use
-from headrace.model.arrays import TOLERANCE, Floats, totals
+from headrace.model.arrays import TOLERANCE, Floats, distinct, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 
 @dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """What limits a plan: a resource of a node, the one thread of a task, or a stage on a node."""
+
+    resource: str  # cpu, bandwidth in, bandwidth out, thread or stage
+    node: str | None = None
+    task: str | None = None
+    components: tuple[str, ...] = ()  # of the stage
+
+    def __str__(self) -> str:
+        """The sentence of the contract."""
+        if self.task is not None:
+            return f"task {self.task}: one {self.resource}"
+        if self.components:
+            return f"stage {' + '.join(self.components)} on node {self.node}"
+        return f"node {self.node}: {self.resource}"
+
+
+@dataclass(frozen=True, slots=True)
 class Speed:
-    """A figure and the node and resource that set it."""
+    """A figure and what sets it."""
 
     value: float | None
-    bottleneck: str | None
+    bottleneck: Bottleneck | None
 
 
 def max_rate(problem: Problem, sent: Traffic, used: Use) -> Speed:
-    """The largest factor by which all spout rates can grow before a node's CPU or bandwidth is full; None if nothing limits it.
+    """The factor by which all spout rates can grow before a node's CPU or bandwidth is full.
 
-    It is 0 where the CPU that does not grow with the rates is too much for a node already.
+    None if nothing limits it. 0 where the CPU that does not grow with the rates is already too much
+    for a node.
     """
     free = problem.capacity[:, CPU] - problem.taken[:, CPU]
     fixed = used.resources[:, CPU] - used.cpu_by_rate
@@ -41,12 +60,12 @@ def max_rate(problem: Problem, sent: Traffic, used: Use) -> Speed:
             )
         n = int(factor.argmin())
         if factor[n] < best:
-            best, bottleneck = float(factor[n]), f"node {problem.nodes[n]}: {resource}"
+            best, bottleneck = float(factor[n]), Bottleneck(resource, problem.nodes[n])
     return Speed(best if np.isfinite(best) else None, bottleneck)
 
 
 def batch_seconds(problem: Problem, assignment: Assignment, workers: Workers) -> Speed:
-    """Time of a micro-batch: stage after stage, each as slow as its slowest node, plus the stated overhead.
+    """Time of a micro-batch: all stages, each as slow as its slowest node, and the overhead.
 
     A stage is all components that are equally far from their topology's spouts. On a node its tasks
     run one per core, in waves; then its input from other nodes arrives. A batch holds the tuples of
@@ -54,10 +73,8 @@ def batch_seconds(problem: Problem, assignment: Assignment, workers: Workers) ->
     `judge`). None where no cost is known.
     """
     options = problem.options.get("judge", {})
-    interval, overhead = (
-        float(str(options.get("batch_interval_s", 1))),
-        float(str(options.get("batch_overhead_s", 0))),
-    )
+    interval = float(str(options.get("batch_interval_s", 1)))
+    overhead = float(str(options.get("batch_overhead_s", 0)))
     total, slowest, bottleneck = overhead, 0.0, None
     arriving = _arriving_bytes(problem, assignment, workers)
     for stage in range(int(problem.stage.max(initial=-1)) + 1):
@@ -74,8 +91,9 @@ def batch_seconds(problem: Problem, assignment: Assignment, workers: Workers) ->
         n = int(seconds.argmax())
         total += float(seconds[n])
         if seconds[n] > slowest:
-            names = " + ".join(problem.components[c] for c in members)
-            slowest, bottleneck = float(seconds[n]), f"stage {names} on node {problem.nodes[n]}"
+            names = tuple(problem.components[c] for c in members)
+            slowest = float(seconds[n])
+            bottleneck = Bottleneck("stage", problem.nodes[n], components=names)
     return Speed(total if bottleneck else None, bottleneck)
 
 
@@ -112,7 +130,7 @@ def _arriving_bytes(
     a, b = assignment.node[pairs.source], assignment.node[pairs.target]
     crosses = np.flatnonzero((a != b) & (a != UNPLACED) & (b != UNPLACED) & (pairs.bytes_per_s > 0))
     target = problem.stage[problem.component_of[pairs.target[crosses]]]
-    for stage in np.unique(target).tolist():
+    for stage in distinct(target).tolist():
         here = crosses[target == stage]
         flows = into.setdefault(stage, [np.zeros(n), np.zeros(n)])
         flows[0] += totals(b[here], pairs.bytes_per_s[here], n)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from headrace.judge.bounds import Bound, bound
+from headrace.judge.bounds import Bound, bound, no_bound
 from headrace.judge.feasible import Violation, violations
-from headrace.judge.rate import batch_seconds, max_rate
+from headrace.judge.rate import Bottleneck, batch_seconds, max_rate
+from headrace.judge.thread_rate import absolute_rate
 from headrace.judge.traffic import Traffic, Workers, traffic
 from headrace.judge.use import Use, use
-from headrace.model.arrays import totals
+from headrace.model.arrays import Ints, distinct, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
-FIGURES = {
+FIGURES = {  # objective -> the figure it is about
     "traffic": "inter_node_traffic",
     "rate": "max_rate",
     "batch": "batch_seconds",
     "nodes": "nodes_used",
     "balance": "balance",
-}  # objective -> the figure it is about
+}
+UNSIZED = "bandwidth counts only streams whose `bytes` are known"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +47,7 @@ class Report:
     balance: float | None  # standard deviation of CPU utilisation over all nodes
     weighted_utilisation: float | None  # eq. 7-8 of Nasiri et al.
     cost: float | None
-    bottleneck: str | None
+    bottleneck: Bottleneck | None
     bound: Bound
     gap: float | None
     stopped: str
@@ -57,6 +59,7 @@ class Report:
         """The report as the contract has it."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         fields["violations"] = [asdict(v) for v in self.violations]
+        fields["bottleneck"] = None if self.bottleneck is None else str(self.bottleneck)
         fields["bound"] = asdict(self.bound)
         fields["notes"] = list(self.notes)
         return fields
@@ -67,30 +70,34 @@ def judge(
     assignment: Assignment,
     *,
     objective: str = "traffic",
-    stopped: str = "done",
+    limit: Bound | None = None,
     bounded: bool = True,
+    absolute: bool = False,
+    rented: bool = False,
+    stopped: str = "done",
+    notes: Sequence[str] = (),
 ) -> Report:
-    """Judge a plan, trusting nothing its scheduler says; without `bounded`, how good any plan could be is not asked."""
+    """Judge a plan, trusting nothing its scheduler says.
+
+    `limit` is how good any plan could be, where that is known; absent, it is worked out if
+    `bounded`. With `absolute`, `max_rate` is tuples/s over all spouts, and counts threads; with
+    `rented`, every node of the problem is paid for, not only the used ones. `notes` are passed on.
+    """
     workers = Workers.of(assignment)
     sent = traffic(problem, assignment, workers)
     used = use(problem, assignment, workers, sent)
     broken = violations(problem, assignment, workers, sent, used)
-    rate = max_rate(problem, sent, used)
+    by_nodes = max_rate(problem, sent, used)
+    rate = absolute_rate(problem, assignment, by_nodes) if absolute else by_nodes
     batch = batch_seconds(problem, assignment, workers)
     processed = float(problem.rate[assignment.node[problem.first[:-1]] != UNPLACED].sum())
-    throughput = processed * (1.0 if rate.value is None else min(1.0, rate.value))
+    throughput = processed * (1.0 if by_nodes.value is None else min(1.0, by_nodes.value))
     nodes_used = int((used.tasks > 0).sum())
-    figures: dict[str, float | None] = {
-        "inter_node_traffic": sent.inter_node,
-        "max_rate": rate.value,
-        "batch_seconds": batch.value,
-        "nodes_used": nodes_used,
-        "balance": _balance(problem, used),
-    }
     feasible = not broken and not assignment.refused
-    figure = FIGURES[objective]
-    limit = bound(problem, figure) if bounded else Bound(figure, None, False, "not asked")
-    return Report(
+    if limit is None:
+        limit = bound(problem, FIGURES[objective]) if bounded else no_bound(FIGURES[objective])
+    said = problem.notes if sent.sized else (*problem.notes, UNSIZED)
+    report = Report(
         feasible=feasible,
         violations=tuple(broken),
         total_traffic=sent.total,
@@ -104,18 +111,18 @@ def judge(
         batch_seconds=batch.value,
         throughput=throughput,
         throughput_per_node=throughput / nodes_used if nodes_used else None,
-        balance=figures["balance"],
+        balance=_balance(problem, used),
         weighted_utilisation=_weighted_utilisation(problem, used),
-        cost=_cost(problem, used),
+        cost=_cost(problem, np.ones_like(used.tasks) if rented else used.tasks),
         bottleneck=batch.bottleneck if objective == "batch" else rate.bottleneck,
         bound=limit,
-        gap=gap(figures[figure], limit.value) if feasible else None,
+        gap=None,
         stopped=stopped,
         nodes=_node_table(problem, sent, used),
         unplaced={name: error.fields() for name, error in assignment.refused.items()},
-        notes=problem.notes
-        + (() if sent.sized else ("bandwidth counts only streams whose `bytes` are known",)),
+        notes=tuple(dict.fromkeys((*said, *notes))),
     )
+    return replace(report, gap=gap(getattr(report, limit.of), limit.value)) if feasible else report
 
 
 def gap(value: float | None, limit: float | None) -> float | None:
@@ -123,7 +130,8 @@ def gap(value: float | None, limit: float | None) -> float | None:
     if value is None or limit is None:
         return None
     largest = max(abs(value), abs(limit))
-    return abs(value - limit) / largest if largest else 0.0
+    apart = abs(value - limit)
+    return apart / largest if apart > 1e-12 * largest else 0.0  # below is rounding
 
 
 def _balance(problem: Problem, used: Use) -> float | None:
@@ -134,9 +142,10 @@ def _balance(problem: Problem, used: Use) -> float | None:
 
 
 def _weighted_utilisation(problem: Problem, used: Use) -> float | None:
-    """Mean utilisation of each machine type, weighted by how fast the type is for the components (Nasiri eq. 7-8).
+    """Mean utilisation of each machine type, weighted by how fast the type is.
 
-    The weights of eq. 8 add up to the number of component kinds, so the sum is divided by it.
+    Eq. 7-8 of Nasiri et al. The weights of eq. 8 add up to the number of component kinds, so the
+    sum is divided by it.
     """
     cpu = problem.capacity[:, CPU]
     if (
@@ -146,7 +155,7 @@ def _weighted_utilisation(problem: Problem, used: Use) -> float | None:
     ):
         return None
     per_tuple = problem.cpu_rate[problem.profiled] / problem.rate[problem.profiled, None]
-    kinds = np.unique(np.round(per_tuple, 12), axis=0)
+    kinds = distinct(np.round(per_tuple, 12), axis=0)
     weight = ((1 / kinds) / (1 / kinds).sum(axis=1, keepdims=True)).sum(axis=0) / len(kinds)
     utilisation = np.divide(
         used.resources[:, CPU] + problem.taken[:, CPU], cpu, out=np.zeros(len(cpu)), where=cpu > 0
@@ -157,9 +166,12 @@ def _weighted_utilisation(problem: Problem, used: Use) -> float | None:
     )
 
 
-def _cost(problem: Problem, used: Use) -> float | None:
-    price = problem.price[problem.node_type][used.tasks > 0]
-    return None if np.isnan(price).any() or not len(price) else float(price.sum())
+def _cost(problem: Problem, paid: Ints) -> float | None:
+    """Price of the nodes that are paid for; None where one has none."""
+    machines = np.bincount(problem.node_type[paid > 0], minlength=len(problem.types))
+    if not machines.any() or np.isnan(problem.price[machines > 0]).any():
+        return None
+    return float((machines * np.where(machines > 0, problem.price, 0.0)).sum())
 
 
 def _node_table(problem: Problem, sent: Traffic, used: Use) -> dict[str, dict[str, float | None]]:

@@ -1,4 +1,4 @@
-"""What stands in the way before any scheduler tries: needs that no plan can meet, and the smallest change that would."""
+"""Needs that no plan can meet, and the smallest change that would meet them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from headrace.errors import Infeasible
-from headrace.judge.feasible import over
-from headrace.model.arrays import Floats, Ints
+from headrace.judge.feasible import exceeds
+from headrace.model.arrays import TOLERANCE, Floats, Ints, distinct
 from headrace.model.problem import CPU, Problem
 
 
 def shortage(problem: Problem) -> Infeasible | None:
-    """The first need that no plan can meet; None if nothing is obviously missing (it may still not fit)."""
+    """The first need that no plan can meet; None where none is obvious (it may still not fit)."""
     return next(_shortages(problem), None)
 
 
@@ -86,19 +86,25 @@ def _no_node_for(
         )
         return
     short = demand[where] - problem.free[where]
-    fits = short <= 1e-9 * np.maximum(
+    fits = short <= TOLERANCE * np.maximum(
         1.0, np.where(np.isfinite(problem.free[where]), problem.free[where], 1.0)
     )
     if fits.all(axis=1).any():
         return
-    # The node where least is missing, in parts of what the task needs, tells what to change.
+    # What to change: the node where least is missing, as a share of what the task needs.
     missing = np.maximum(short, 0.0) / np.maximum(demand[where], 1e-12)
     n = int(missing.max(axis=1).argmin())
     k = int(missing[n].argmax())
     node, resource = problem.nodes[where[n]], problem.resources[k]
     needed, available = float(demand[where[n], k]), float(problem.free[where[n], k])
-    message = f"task {name} needs {needed:g} {resource} and fits no node; the nearest, {node}, has {available:g} free"
-    fix = f"give {node} {needed - available:g} more {resource}, or lower what {problem.components[component]} needs"
+    message = (
+        f"task {name} needs {needed:g} {resource} and fits no node; "
+        f"the nearest, {node}, has {available:g} free"
+    )
+    fix = (
+        f"give {node} {needed - available:g} more {resource}, "
+        f"or lower what {problem.components[component]} needs"
+    )
     yield Infeasible(
         message, task=name, resource=resource, needed=needed, available=available, fix=fix
     )
@@ -120,13 +126,13 @@ def _too_few_apart(problem: Problem, component: int, where: Ints) -> Iterator[In
 
 def _total(problem: Problem, components: Ints, where: Ints, who: str) -> Iterator[Infeasible]:
     need = (problem.demand[components] * problem.tasks[components, None]).sum(axis=0)
-    types = np.unique(problem.node_type[where])
+    types = distinct(problem.node_type[where])
     fixed = problem.cpu_fixed[components][:, types].min(axis=1) * problem.tasks[components]
     need[CPU] += float((fixed + problem.cpu_rate[components][:, types].min(axis=1)).sum())
     room = problem.free[where].sum(axis=0)
     for k, resource in enumerate(problem.resources):
         needed, available = float(need[k]), float(room[k])
-        if over(needed, available):
+        if exceeds(needed, available):
             largest = int(where[problem.capacity[where, k].argmax()])
             more = (
                 math.ceil((needed - available) / problem.capacity[largest, k])
@@ -138,7 +144,10 @@ def _total(problem: Problem, components: Ints, where: Ints, who: str) -> Iterato
                 if more
                 else f"add nodes with {resource}"
             )
-            message = f"{who} needs {needed:g} {resource} in all; {len(where)} nodes have {available:g} free: {needed - available:g} too little"
+            message = (
+                f"{who} needs {needed:g} {resource} in all; {len(where)} nodes have "
+                f"{available:g} free: {needed - available:g} too little"
+            )
             yield Infeasible(
                 message, resource=resource, needed=needed, available=available, fix=fix
             )

@@ -83,7 +83,7 @@ def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Cross
 
 
 def rest(whole: float | Floats, part: Floats) -> Floats:
-    """What is left of the whole beside a part, and nothing where the part is all of it but for rounding.
+    """What is left of the whole without a part; 0 where only rounding is left.
 
     1e-12 of the whole is far less than one task's share among a million, and far more than adding
     up shares is off by.
@@ -113,7 +113,7 @@ class Traffic:
 
 
 def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = None) -> Traffic:
-    """Add up what crosses between workers, nodes and racks; topologies that are not placed send nothing."""
+    """What goes between workers, nodes and racks; topologies that are not placed send nothing."""
     workers = workers or Workers.of(assignment)
     n = len(problem.nodes)
     level = np.zeros(4)

@@ -13,7 +13,7 @@ from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 @dataclass(frozen=True, slots=True)
 class SendPrice:
-    """CPU milliseconds the sender pays for a tuple that leaves its worker; 0 unless `options: {judge: ..}` says otherwise."""
+    """CPU milliseconds the sender pays for a tuple that leaves its worker; 0 unless stated."""
 
     to_worker_ms: float = 0.0
     to_node_ms: float = 0.0
@@ -33,7 +33,7 @@ class Use:
     """Per node, without what others take."""
 
     resources: Floats  # [N, K] at the given rates; CPU includes the price of sending
-    cpu_by_rate: Floats  # [N] the part of CPU that grows with the rates
+    cpu_by_rate: Floats  # [N] how much of the CPU grows with the rates
     tasks: Ints  # [N]
     workers: Ints  # [N]
 

@@ -15,9 +15,10 @@ from headrace.errors import HeadraceError, InvalidInput
 from headrace.model.build import build
 from headrace.model.document import FORMAT
 from headrace.model.examples import example
+from headrace.model.nearest import nearest
 from headrace.model.plan import made_from
 from headrace.model.problem import Problem
-from headrace.model.read import nearest, read, validated
+from headrace.model.read import read, validated
 
 RANDOM = 100  # random problems in their family
 

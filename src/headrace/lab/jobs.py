@@ -95,7 +95,6 @@ def done(job: Job) -> Row:
     except HeadraceError as error:
         return row | {"status": "refused", "reason": error.message}
     report = planned.report
-    assert report is not None
     return row | {
         "status": "feasible" if report.feasible else "infeasible",
         "reason": None if report.feasible else str(report.to_json()["violations"][:1]),

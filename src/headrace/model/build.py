@@ -1,4 +1,4 @@
-"""From a document to the problem: names become numbers, rates and demands are worked out, references are checked."""
+"""From a document to the problem: names become numbers, rates and demands are worked out."""
 
 from __future__ import annotations
 
@@ -9,15 +9,25 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import InvalidInput
-from headrace.model.arrays import Bools
-from headrace.model.cluster import expanded, inventory_notes, known, nodes_of, prices, slot_taken
-from headrace.model.components import Named, components_of
-from headrace.model.document import Node
-from headrace.model.plan import assignment_of
+from headrace.model.arrays import Bools, Floats
+from headrace.model.cluster import (
+    collect_fact,
+    expand_at,
+    inventory_notes,
+    mark_taken_slots,
+    nodes_of,
+    prices,
+)
+from headrace.model.components import NamedComponent, components_of
+from headrace.model.document import Node, Topology
+from headrace.model.nearest import nearest
+from headrace.model.plan import read_assignment
 from headrace.model.problem import CPU, Problem
 from headrace.model.profile import profile_of
-from headrace.model.read import Inputs, nearest
-from headrace.model.streams import Flowing
+from headrace.model.read import Inputs
+from headrace.model.streams import DataFlow
+
+Fields = dict[str, Any]  # of a Problem
 
 
 def build(inputs: Inputs, *, tasks: Mapping[str, int] | None = None) -> Problem:
@@ -25,74 +35,106 @@ def build(inputs: Inputs, *, tasks: Mapping[str, int] | None = None) -> Problem:
     document = inputs.document
     topologies, components = components_of(inputs, tasks or {})
     nodes = nodes_of(inputs)
-    index = {node: i for i, node in enumerate(nodes)}
-    types = tuple(dict.fromkeys(node.type for node in nodes.values()))
-    racks = tuple(dict.fromkeys(node.rack for node in nodes.values()))
-    resources = ("cpu", "memory_mb", *sorted(_further(nodes, components)))
+    resources = ("cpu", "memory_mb", *sorted(_further_resources(nodes, components)))
     notes = list(inventory_notes(inputs))
-
-    flow = Flowing.of(inputs, topologies, components, notes)
-    task_count = np.array([c.spec.tasks for c in components], dtype=np.int64)
-    profile, cpu_rate, cpu_fixed = profile_of(inputs, components, types, flow.rate, notes)
-    demand = np.array([_vector(c.spec, resources) for c in components])
-    demand[profile, CPU] = 0.0
-    allowed = _allowed(inputs, components, index)
-    slots = np.array([node.slots for node in nodes.values()], dtype=np.int64)
-    operators = {name: i for i, name in enumerate(dict.fromkeys(c.operator for c in components))}
+    flow = DataFlow.of(inputs, topologies, components, notes)
+    of_components = _component_fields(inputs, components, nodes, resources, flow.rate, notes)
     problem = Problem(
-        topologies=tuple(t.name for t in topologies),
-        components=tuple(c.name for c in components),
-        nodes=tuple(nodes),
-        types=types,
-        racks=racks,
         resources=resources,
-        workers=np.array([t.workers or 0 for t in topologies], dtype=np.int64),
-        priority=np.array([t.priority for t in topologies], dtype=np.int64),
-        bound_by=tuple(t.bound_by for t in topologies),
-        isolated_machines=np.array([t.isolated_machines or 0 for t in topologies], dtype=np.int64),
-        worker_heap_mb=np.array([t.worker_max_heap_mb or np.inf for t in topologies]),
-        tasks=task_count,
-        topology=np.array([c.topology for c in components], dtype=np.int64),
-        operator=np.array([operators[c.operator] for c in components], dtype=np.int64),
-        spout=np.array([c.spec.spout for c in components]),
-        rate=flow.rate,
-        demand=demand,
-        cpu_rate=cpu_rate,
-        cpu_fixed=cpu_fixed,
-        profiled=profile,
-        state_mb=np.array([c.spec.state_mb for c in components]),
-        allowed=allowed,
-        apart=np.array([c.spec.apart for c in components]),
+        **_topology_fields(topologies),
+        **of_components,
         task_share=flow.task_share,
         bare=document.tasks is not None,
         streams=flow.streams,
         pairs=flow.pairs,
-        capacity=np.array([_vector(node, resources, absent=np.inf) for node in nodes.values()]),
-        taken=np.array([_vector(node.taken, resources) for node in nodes.values()]),
-        slots=slots,
-        slot_taken=slot_taken(inputs, nodes, slots),
-        bandwidth_mbps=known(nodes, "bandwidth_mbps", np.inf),
-        rack=np.array([racks.index(node.rack) for node in nodes.values()], dtype=np.int64),
-        node_type=np.array([types.index(node.type) for node in nodes.values()], dtype=np.int64),
-        sockets=known(nodes, "sockets", np.nan),
-        cores=known(nodes, "cores", np.nan),
-        ghz=known(nodes, "ghz", np.nan),
-        flops_per_cycle=known(nodes, "flops_per_cycle", np.nan),
-        price=prices(document.catalog, types),
+        **_node_fields(inputs, nodes, resources),
         options=document.options or {},
         notes=tuple(notes),
     )
-    if document.plan is None or (
-        document.plan.assignment is None and document.plan.placement is None
-    ):
+    return _with_current_plan(inputs, problem)
+
+
+def _topology_fields(topologies: Sequence[Topology]) -> Fields:
+    return {
+        "topologies": tuple(t.name for t in topologies),
+        "workers": np.array([t.workers or 0 for t in topologies], dtype=np.int64),
+        "priority": np.array([t.priority for t in topologies], dtype=np.int64),
+        "bound_by": tuple(t.bound_by for t in topologies),
+        "isolated_machines": np.array(
+            [t.isolated_machines or 0 for t in topologies], dtype=np.int64
+        ),
+        "worker_heap_mb": np.array([t.worker_max_heap_mb or np.inf for t in topologies]),
+    }
+
+
+def _component_fields(
+    inputs: Inputs,
+    components: Sequence[NamedComponent],
+    nodes: Mapping[str, Node],
+    resources: Sequence[str],
+    rate: Floats,
+    notes: list[str],
+) -> Fields:
+    profiled, cpu_rate, cpu_fixed = profile_of(inputs, components, _types(nodes), rate, notes)
+    demand = np.array([_vector(c.spec, resources) for c in components])
+    demand[profiled, CPU] = 0.0
+    operators = {name: i for i, name in enumerate(dict.fromkeys(c.operator for c in components))}
+    return {
+        "components": tuple(c.name for c in components),
+        "tasks": np.array([c.spec.tasks for c in components], dtype=np.int64),
+        "topology": np.array([c.topology for c in components], dtype=np.int64),
+        "operator": np.array([operators[c.operator] for c in components], dtype=np.int64),
+        "spout": np.array([c.spec.spout for c in components]),
+        "rate": rate,
+        "demand": demand,
+        "cpu_rate": cpu_rate,
+        "cpu_fixed": cpu_fixed,
+        "profiled": profiled,
+        "state_mb": np.array([c.spec.state_mb for c in components]),
+        "allowed": _allowed(inputs, components, {node: i for i, node in enumerate(nodes)}),
+        "apart": np.array([c.spec.apart for c in components]),
+    }
+
+
+def _node_fields(inputs: Inputs, nodes: Mapping[str, Node], resources: Sequence[str]) -> Fields:
+    types = _types(nodes)
+    racks = tuple(dict.fromkeys(node.rack for node in nodes.values()))
+    slots = np.array([node.slots for node in nodes.values()], dtype=np.int64)
+    return {
+        "nodes": tuple(nodes),
+        "types": types,
+        "racks": racks,
+        "capacity": np.array([_vector(node, resources, absent=np.inf) for node in nodes.values()]),
+        "taken": np.array([_vector(node.taken, resources) for node in nodes.values()]),
+        "slots": slots,
+        "slot_taken": mark_taken_slots(inputs, nodes, slots),
+        "bandwidth_mbps": collect_fact(nodes, "bandwidth_mbps", np.inf),
+        "rack": np.array([racks.index(node.rack) for node in nodes.values()], dtype=np.int64),
+        "node_type": np.array([types.index(node.type) for node in nodes.values()], dtype=np.int64),
+        "sockets": collect_fact(nodes, "sockets", np.nan),
+        "cores": collect_fact(nodes, "cores", np.nan),
+        "ghz": collect_fact(nodes, "ghz", np.nan),
+        "flops_per_cycle": collect_fact(nodes, "flops_per_cycle", np.nan),
+        "price": prices(inputs.document.catalog, types),
+    }
+
+
+def _with_current_plan(inputs: Inputs, problem: Problem) -> Problem:
+    """The problem with the plan of the files, where they hold one, as the current one."""
+    plan = inputs.document.plan
+    if plan is None or (plan.assignment is None and plan.placement is None):
         return problem
     try:
-        return replace(problem, current=assignment_of(problem, document.plan))
+        return replace(problem, current=read_assignment(problem, plan))
     except InvalidInput as error:
         raise inputs.invalid(("plan",), error.message) from None
 
 
-def _further(nodes: Mapping[str, Node], components: Sequence[Named]) -> set[str]:
+def _types(nodes: Mapping[str, Node]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node.type for node in nodes.values()))
+
+
+def _further_resources(nodes: Mapping[str, Node], components: Sequence[NamedComponent]) -> set[str]:
     names = {name for node in nodes.values() for name in (*node.resources, *node.taken.resources)}
     return names | {name for c in components for name in c.spec.resources}
 
@@ -106,22 +148,21 @@ def _vector(thing: Any, resources: Sequence[str], absent: float = 0.0) -> list[f
     return [absent if (value := values.get(name)) is None else value for name in resources]
 
 
-def _allowed(inputs: Inputs, components: Sequence[Named], index: Mapping[str, int]) -> Bools | None:
+def _allowed(
+    inputs: Inputs, components: Sequence[NamedComponent], index: Mapping[str, int]
+) -> Bools | None:
+    """Which nodes each component may use, [C, N]; None if nothing is pinned."""
     if all(c.spec.nodes is None for c in components):
         return None
     allowed = np.ones((len(components), len(index)), dtype=bool)
     for i, c in enumerate(components):
-        if c.spec.nodes is not None:
-            allowed[i] = False
-            for name in (
-                name
-                for pattern in c.spec.nodes
-                for name in expanded(inputs, (*c.path, "nodes"), pattern)
-            ):
-                if name not in index:
-                    raise inputs.invalid(
-                        (*c.path, "nodes"),
-                        f"the cluster has no node `{name}`{nearest(name, list(index))}",
-                    )
-                allowed[i, index[name]] = True
+        if c.spec.nodes is None:
+            continue
+        allowed[i] = False
+        path = (*c.path, "nodes")
+        for name in (n for pattern in c.spec.nodes for n in expand_at(inputs, path, pattern)):
+            if name not in index:
+                near = nearest(name, list(index))
+                raise inputs.invalid(path, f"the cluster has no node `{name}`{near}")
+            allowed[i, index[name]] = True
     return allowed

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.errors import InvalidInput
 from headrace.model.document import BareTask, Component, Topology
-from headrace.model.read import Inputs, Key, nearest
+from headrace.model.nearest import nearest
+from headrace.model.read import Inputs, Key
 
 RANGE = re.compile(r"\{([0-9]{1,9})\.\.([0-9]{1,9})\}")
 LONGEST_RANGE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A component (or bare task) with the name reports use and the place it came from."""
+class NamedComponent:
+    """A component (or bare task) with the name reports use and its place in the file."""
 
     name: str
     topology: int
     spec: Component
     path: tuple[Key, ...]
     operator: str
-    measured_tasks: int | None = (
-        None  # the file's number of tasks, which task-level measurements speak of, if another is planned
-    )
+    # The file's number of tasks, if another is planned: measurements of tasks speak of it.
+    measured_tasks: int | None = None
 
 
 def expand(name: str) -> Iterator[str]:
@@ -50,52 +50,17 @@ def _numbered(name: str) -> Iterator[str]:
         yield from _numbered(f"{name[: match.start()]}{number:0{width}d}{name[match.end() :]}")
 
 
-def components_of(inputs: Inputs, tasks: Mapping[str, int]) -> tuple[list[Topology], list[Named]]:
-    document = inputs.document
-    if document.topologies:
-        topologies: list[tuple[Topology, tuple[Key, ...]]] = [
-            (t, ("topologies", i)) for i, t in enumerate(document.topologies)
-        ]
-    elif document.topology is not None or document.tasks is not None:
-        topologies = [(document.topology or Topology(), ("topology",))]
-    else:
-        raise InvalidInput("no topology: give a file with `topology`, `topologies` or `tasks`")
-    names = [topology.name for topology, _ in topologies]
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise inputs.invalid(
-                ("topologies", i, "name"),
-                f"the topology `{name}` is given twice; names must differ",
-            )
-    components: list[Named] = []
-    for g, (topology, path) in enumerate(topologies):
-        prefix = f"{topology.name}/" if document.topologies is not None else ""
-        here = (*path, "components")
-        if document.tasks is not None:
-            if topology.components:
-                raise inputs.invalid(
-                    here, "a file gives either components or bare `tasks`, not both"
-                )
-            components += [_bare(name, task) for name, task in document.tasks.items()]
-        else:
-            components += [
-                Named(prefix + name, g, spec, (*here, name), prefix + name)
-                for name, spec in topology.components.items()
-            ]
-        if not any(c.topology == g for c in components):
-            raise inputs.invalid(path, f"the topology `{topology.name}` has no components")
-    known = {c.name: c for c in components}
-    for name in tasks:
-        if name not in known:
-            raise InvalidInput(f"no component `{name}`{nearest(name, list(known))}")
+def components_of(
+    inputs: Inputs, tasks: Mapping[str, int]
+) -> tuple[list[Topology], list[NamedComponent]]:
+    """All topologies and their components; `tasks` replaces task counts by component name."""
+    topologies = _topologies(inputs)
     components = [
-        replace(
-            c, spec=c.spec.model_copy(update={"tasks": tasks[c.name]}), measured_tasks=c.spec.tasks
-        )
-        if tasks.get(c.name, c.spec.tasks) != c.spec.tasks
-        else c
-        for c in components
+        c
+        for g, (topology, path) in enumerate(topologies)
+        for c in _listed(inputs, g, topology, path)
     ]
+    components = _recount(components, tasks)
     for c in components:
         if c.spec.spout and c.spec.inputs:
             raise inputs.invalid(
@@ -108,7 +73,64 @@ def components_of(inputs: Inputs, tasks: Mapping[str, int]) -> tuple[list[Topolo
     return [topology for topology, _ in topologies], components
 
 
-def _bare(name: str, task: BareTask) -> Named:
+def _topologies(inputs: Inputs) -> list[tuple[Topology, tuple[Key, ...]]]:
+    """The topologies, each with its place in the file; their names differ."""
+    document = inputs.document
+    if not document.topologies:
+        if document.topology is None and document.tasks is None:
+            raise InvalidInput("no topology: give a file with `topology`, `topologies` or `tasks`")
+        return [(document.topology or Topology(), ("topology",))]
+    names = [topology.name for topology in document.topologies]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise inputs.invalid(
+                ("topologies", i, "name"),
+                f"the topology `{name}` is given twice; names must differ",
+            )
+    return [(topology, ("topologies", i)) for i, topology in enumerate(document.topologies)]
+
+
+def _listed(
+    inputs: Inputs, number: int, topology: Topology, path: tuple[Key, ...]
+) -> list[NamedComponent]:
+    """The components of one topology, or the bare tasks of the file."""
+    document = inputs.document
+    here = (*path, "components")
+    if document.tasks is not None and topology.components:
+        raise inputs.invalid(here, "a file gives either components or bare `tasks`, not both")
+    if document.tasks is not None:
+        components = [_bare(name, task) for name, task in document.tasks.items()]
+    else:
+        prefix = f"{topology.name}/" if document.topologies is not None else ""
+        components = [
+            NamedComponent(prefix + name, number, spec, (*here, name), prefix + name)
+            for name, spec in topology.components.items()
+        ]
+    if not any(c.topology == number for c in components):
+        raise inputs.invalid(path, f"the topology `{topology.name}` has no components")
+    return components
+
+
+def _recount(
+    components: Sequence[NamedComponent], tasks: Mapping[str, int]
+) -> list[NamedComponent]:
+    """The components with other numbers of tasks; measurements still speak of the file's."""
+    names = {c.name for c in components}
+    for name in tasks:
+        if name not in names:
+            near = nearest(name, [c.name for c in components])
+            raise InvalidInput(f"no component `{name}`{near}")
+    return [
+        replace(
+            c, spec=c.spec.model_copy(update={"tasks": tasks[c.name]}), measured_tasks=c.spec.tasks
+        )
+        if tasks.get(c.name, c.spec.tasks) != c.spec.tasks
+        else c
+        for c in components
+    ]
+
+
+def _bare(name: str, task: BareTask) -> NamedComponent:
     spec = Component(
         cpu=task.cpu,
         memory_mb=task.memory_mb,
@@ -116,4 +138,4 @@ def _bare(name: str, task: BareTask) -> Named:
         resources=task.resources,
         nodes=task.nodes,
     )
-    return Named(name, 0, spec, ("tasks", name), task.component or name)
+    return NamedComponent(name, 0, spec, ("tasks", name), task.component or name)

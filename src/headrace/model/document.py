@@ -25,12 +25,13 @@ def no_switch(value: Any) -> Any:
     return value
 
 
-# The range stands before the check, or the JSON Schema would lose it.
+# The range comes before the check, or the JSON Schema would lose it.
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(no_switch)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(no_switch)]
 Count = Annotated[int, Field(ge=1, le=100_000_000), BeforeValidator(no_switch)]
 Index = Annotated[int, Field(ge=0, le=1_000_000), BeforeValidator(no_switch)]
 Scalar = bool | int | float | str | None
+Key = str | int  # one step of a path in a file: a name in a mapping, or a position in a list
 
 
 class Section(BaseModel):
@@ -124,7 +125,8 @@ class Topology(Section):
     )
     fanout: Literal["copy", "divide"] = Field(
         default="copy",
-        description="every subscriber gets the whole stream, or output is divided over the subscribing components",
+        description="every subscriber gets the whole stream, "
+        "or output is divided over the subscribing components",
     )
     components: dict[str, Component] = Field(default_factory=dict)
 
@@ -318,8 +320,8 @@ class Document(Section):
 
 
 SECTIONS = (
-    "topology", "topologies", "tasks", "cluster", "profile", "streams", "traffic", "inventory", "history", "catalog",
-    "machine_per_task", "options",
+    "topology", "topologies", "tasks", "cluster", "profile", "streams", "traffic", "inventory",
+    "history", "catalog", "machine_per_task", "options",
 )  # fmt: skip
 
 

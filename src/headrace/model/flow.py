@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from headrace.model.arrays import Floats
@@ -24,12 +24,15 @@ class Flow:
     source: int
     target: int
     gain: float  # tuples emitted on the stream per tuple the source processes
-    copies: float  # tuples the target receives per tuple emitted (its number of tasks under `all`, else 1)
+    copies: float  # tuples received per tuple emitted: the target's tasks under `all`, else 1
     measured: float | None = None  # tuples emitted per second, where known
 
 
 class Amplifies(Exception):
-    """A loop returns at least as many tuples as it is given, alone or together with loops that share components with it."""
+    """A loop returns as many tuples as it is given, or more, so its rate grows without end.
+
+    It does so alone, or together with loops that it shares components with.
+    """
 
     def __init__(self, loop: Sequence[int], factor: float) -> None:
         super().__init__("a loop amplifies without end")
@@ -47,9 +50,9 @@ def rates(
 ) -> tuple[Floats, Floats]:
     """Tuples/s each component processes [C] and each stream carries [S].
 
-    Inputs add up; a zipped component takes one tuple of every input at a time, so it runs at the
-    slowest input's rate. Strongly connected components are solved as one linear system each, in the
-    order of the flow.
+    Inputs add up. A zipped component takes one tuple of every input at a time, so it runs at the
+    slowest input's rate. Components on common cycles are solved as one linear system, and these
+    groups follow each other in the order of the flow.
     """
     processed = spout_rate.copy()
     emitted = np.array(
@@ -94,7 +97,7 @@ def rates(
     return processed, emitted
 
 
-def cyclic(count: int, flows: Sequence[Flow]) -> set[int]:
+def components_on_cycles(count: int, flows: Sequence[Flow]) -> set[int]:
     """Components that lie on a cycle of derived streams."""
     pieces = _in_flow_order(count, flows)
     loops = {flow.source for flow in flows if flow.source == flow.target and flow.measured is None}
@@ -102,7 +105,19 @@ def cyclic(count: int, flows: Sequence[Flow]) -> set[int]:
 
 
 def _in_flow_order(count: int, flows: Sequence[Flow]) -> list[list[int]]:
-    """Strongly connected components of the derived streams, sources first; a measured stream waits for nobody."""
+    """Groups of components that lie on common cycles of derived streams, sources first.
+
+    A measured stream waits for nobody.
+    """
+    feeds: dict[int, set[int]] = {c: set() for c in range(count)}
+    for flow in flows:
+        if flow.measured is None:
+            feeds[flow.target].add(flow.source)
+    try:
+        return [[c] for c in TopologicalSorter(feeds).static_order()]
+    except CycleError:
+        import networkx as nx
+
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(count))
     graph.add_edges_from((flow.source, flow.target) for flow in flows if flow.measured is None)
@@ -112,6 +127,8 @@ def _in_flow_order(count: int, flows: Sequence[Flow]) -> list[list[int]]:
 
 def _loop(piece: Sequence[int], matrix: Floats) -> tuple[list[int], float]:
     """The cycle that amplifies most, and the tuples it returns for each one it is given."""
+    import networkx as nx
+
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from((source, target) for target, source in np.argwhere(matrix > 0).tolist())
 

@@ -13,8 +13,7 @@ includes, and properties.
 - Includes work as in Flux: one level deep; names, configuration and components that both files have
   are taken from the included file only if it says `override: true`; streams are added, and of two
   equal ones the last decides.
-- A Flux file has no rates and no cluster, and Storm's own components (ackers, metrics) are not in
-it.
+- A Flux file has no rates and no cluster, nor Storm's own components (ackers, metrics).
 """
 
 from __future__ import annotations
@@ -29,8 +28,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from headrace.errors import InvalidInput, Unsupported
-from headrace.model.document import FORMAT, Count, NotNegative, Positive
-from headrace.model.read import File, Key, conforming_file, nearest, parse, read_text
+from headrace.model.document import FORMAT, Count, Key, NotNegative, Positive
+from headrace.model.nearest import nearest
+from headrace.model.read import File, parse, read_text, validate_file_as
 
 NEEDED = "a Flux file is YAML with `name`, `spouts`, `bolts` and `streams`"
 LARGEST = 4_000_000  # characters; a Flux file is written by hand
@@ -38,7 +38,7 @@ PROPERTY = re.compile(r"\$\{([^}\n]+)\}")
 ELEMENT = re.compile(r"(.+)\[(\d+)\]")
 
 
-def given(value: Any) -> Any:
+def require_value(value: Any) -> Any:
     """Refuse a number that is still a `${..}`."""
     missing = PROPERTY.search(value) if isinstance(value, str) else None
     if missing is not None:
@@ -46,11 +46,11 @@ def given(value: Any) -> Any:
     return value
 
 
-Given = BeforeValidator(given)
+Given = BeforeValidator(require_value)
 
 
 class Part(BaseModel):
-    """A mapping of a Flux file; most of its keys say how to build Java objects, which does not matter here."""
+    """A mapping of a Flux file; keys that say how to build Java objects do not matter here."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -109,7 +109,7 @@ class Edge(Part):
 
 
 class Include(Part):
-    """Another file whose content counts as standing in this one."""
+    """Another file whose content counts as part of this one."""
 
     file: str
     resource: bool = False
@@ -130,7 +130,7 @@ class FluxFile(Part):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands."""
+    """Where something is written."""
 
     file: File
     path: tuple[Key, ...]
@@ -151,7 +151,10 @@ class Gathered:
 
 
 def flux(path: str | Path, properties: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The headrace/1 document of a Flux file; `properties` fill in `${..}`, environment variables under the name ENV-X."""
+    """The headrace/1 document of a Flux file.
+
+    `properties` fill in `${..}`; an environment variable X is the property ENV-X.
+    """
     file, parsed = _read(path, properties or {})
     topology = Gathered()
     _add(topology, file, parsed, override=False)
@@ -188,19 +191,20 @@ def _read(path: str | Path, properties: Mapping[str, str]) -> tuple[File, FluxFi
         raise InvalidInput(
             f"{path}: has {len(text):,} characters, more than anybody writes; {NEEDED}"
         )
-    # Line by line, as Flux does, so that lines keep their numbers. What is not given stays: most of
-    # it is not looked at.
+    # Line by line, as Flux does, so that lines keep their numbers. What is not given stays as it
+    # is: most of it does not matter here.
     filled = PROPERTY.sub(lambda match: _property(match[1], properties) or match[0], text)
     content = parse(str(path), filled)
     if not isinstance(content, dict):
         raise InvalidInput(f"{path}: is not a mapping; {NEEDED}")
     file = File(str(path), filled, cast("dict[str, Any]", content))
-    parsed = conforming_file(FluxFile, file)
+    parsed = validate_file_as(FluxFile, file)
     if parsed.topologySource is not None:
+        java = parsed.topologySource.get("className", "a class")
         raise Unsupported(
-            f"{file.at(('topologySource',))}: this topology is built in Java ({parsed.topologySource.get('className', 'a class')}), "
+            f"{file.at(('topologySource',))}: this topology is built in Java ({java}), "
             "so its components are not in the file",
-            fix="import the running topology instead, or list its spouts, bolts and streams in YAML",
+            fix="import the running topology, or list its spouts, bolts and streams in YAML",
         )
     return file, parsed
 
@@ -215,7 +219,7 @@ def _property(name: str, properties: Mapping[str, str]) -> str | None:
 
 
 def _included(path: Path, include: Include, place: Place) -> Path:
-    """The included file, relative to the including one; a resource of the jar is looked for beside it, too."""
+    """The included file, relative to the including one; a resource of the jar may lie beside it."""
     wanted = [path.parent / include.file]
     if include.resource:
         wanted += [path.parent / include.file.lstrip("/"), path.parent / Path(include.file).name]

@@ -1,4 +1,4 @@
-"""Seeded instances as headrace/1 documents: the papers' scenarios, and random topologies, clusters and catalogs.
+"""The papers' scenarios and random instances, as headrace/1 documents.
 
 The same arguments give the same document.
 """
@@ -25,7 +25,7 @@ def nasiri_scenario(
     size: Literal["small", "medium", "large"],
     fixed: float = 0.0,
 ) -> Content:
-    """One of the nine cases of Nasiri et al., table 4, with a fixed cost per task (which the paper does not publish)."""
+    """One of the nine cases of Nasiri et al., table 4; the paper does not publish `fixed` costs."""
     components: Content = {}
     if layout == "star":
         components |= {
@@ -70,11 +70,12 @@ def nasiri_scenario(
 
 
 def cao_pipeline(modules: int, edges: int, *, kinds: int = 16, seed: int = 0) -> Content:
-    """A random workflow of Cao et al., sections 5.1 and 5.2: modules of 5 to 500 million instructions, one machine per task.
+    """A random workflow of Cao et al., sections 5.1 and 5.2, with one machine per task.
 
-    Of each machine type there is one for every module, since the budgets suppose that the whole
-    workflow could run on any one type. A type's speed in million instructions per second grows with
-    its cores; prices grow with speed, up to a fifth more or less.
+    A module takes 5 to 500 million instructions. Of each machine type there is one for every
+    module, since the budgets suppose that the whole workflow could run on any one type. A type's
+    speed in million instructions per second grows with its cores; prices grow with speed, up to a
+    fifth more or less.
     """
     random = Random(f"cao {modules} {edges} {kinds} {seed}")
     inputs: list[set[int]] = [set() for _ in range(modules)]
@@ -127,7 +128,10 @@ def cao_pipeline(modules: int, edges: int, *, kinds: int = 16, seed: int = 0) ->
 
 
 def cao_budgets(document: Content) -> list[float]:
-    """Six budget levels, from a tenth above the cost of the whole workflow on the worst type to the same on the best."""
+    """Six levels up to 1.1 times what the workflow costs on the dearest type of machine.
+
+    They divide the way from the same on the cheapest type into equal steps.
+    """
     prices = [machine["price"] for machine in document["catalog"].values()]
     modules = len(document["topology"]["components"])
     low, high = 1.1 * modules * min(prices), 1.1 * modules * max(prices)
@@ -135,7 +139,7 @@ def cao_budgets(document: Content) -> list[float]:
 
 
 def random_topology(components: int, *, kinds: int = 5, seed: int = 0) -> Content:
-    """Topology, profile and catalog: a random graph without cycles, some selectivities, memory, fixed costs and tuple sizes."""
+    """A random topology without cycles, with its profile and catalog."""
     random = Random(f"topology {components} {kinds} {seed}")
     spouts = max(1, components // 12)
     nodes: Content = {
@@ -176,11 +180,15 @@ def random_catalog(kinds: int = 5, *, seed: int = 0) -> Content:
     cores = sorted(random.choice((1, 2, 4, 8, 16)) for _ in range(kinds))
     return {
         f"k{i}": {
-            "price": round(0.05 * core * random.uniform(0.85, 1.15), 4), "available": random.choice((8, 20, 60, 200)),
-            "cpu": 100 * core, "memory_mb": 4096 * core, "slots": 4, "bandwidth_mbps": 1000 * (1 + core // 4),
+            "price": round(0.05 * core * random.uniform(0.85, 1.15), 4),
+            "available": random.choice((8, 20, 60, 200)),
+            "cpu": 100 * core,
+            "memory_mb": 4096 * core,
+            "slots": 4,
+            "bandwidth_mbps": 1000 * (1 + core // 4),
         }
         for i, core in enumerate(cores, 1)
-    }  # fmt: skip
+    }
 
 
 def random_cluster(nodes: int, *, kinds: int = 4, seed: int = 0) -> Content:
@@ -198,10 +206,12 @@ def random_cluster(nodes: int, *, kinds: int = 4, seed: int = 0) -> Content:
         "cluster": {
             "nodes": {
                 f"n{n}": {
-                    **(kind := random.choice(types)), "memory_mb": 40 * int(kind["cpu"]),
-                    "rack": f"r{n % max(1, nodes // 16)}", "bandwidth_mbps": random.choice((1000, 10_000)),
+                    **(kind := random.choice(types)),
+                    "memory_mb": 40 * int(kind["cpu"]),
+                    "rack": f"r{n % max(1, nodes // 16)}",
+                    "bandwidth_mbps": random.choice((1000, 10_000)),
                 }
                 for n in range(1, nodes + 1)
             }
         }
-    }  # fmt: skip
+    }

@@ -1,4 +1,4 @@
-"""Levels of a graph of components: how far each is from the spouts, and the edges of cycles that lead back."""
+"""Levels of a graph: how far each component is from the spouts, and which edges lead back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ Name = TypeVar("Name", bound=Hashable)
 def levels(
     targets: Mapping[Name, Collection[Name]], spouts: Collection[Name]
 ) -> tuple[dict[Name, int], set[tuple[Name, Name]]]:
-    """The length of the longest way from a spout (a bolt is 1 at least) without the edges that lead back, and those edges."""
+    """Each component's level, and the edges of cycles that lead back.
+
+    A level is the length of the longest way from a spout that uses no edge back; at least 1 for a
+    bolt.
+    """
     back = _back_edges(targets, spouts)
     level = {name: 0 if name in spouts else 1 for name in targets}
     for name in _in_order(targets, back):
@@ -24,7 +28,7 @@ def levels(
 def _back_edges(
     targets: Mapping[Name, Collection[Name]], spouts: Collection[Name]
 ) -> set[tuple[Name, Name]]:
-    """Edges to a component that is still being visited, depth first from the spouts in their order."""
+    """Edges to a component that a walk, depth first from the spouts in order, has not left yet."""
     state: dict[Name, str] = {}
     back: set[tuple[Name, Name]] = set()
     for root in sorted(targets, key=lambda name: name not in spouts):
@@ -47,7 +51,7 @@ def _back_edges(
 
 
 def _in_order(targets: Mapping[Name, Collection[Name]], back: set[tuple[Name, Name]]) -> list[Name]:
-    """Components so that every forward edge leads ahead."""
+    """The components, each after those that feed it by edges that do not lead back."""
     missing = dict.fromkeys(targets, 0)
     for name, to in targets.items():
         for target in to:

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from headrace.errors import HeadraceError, Unsupported
-from headrace.model.arrays import Bools, Floats, Ints
+from headrace.model.arrays import Bools, Floats, Ints, distinct
 from headrace.model.levels import levels
 
 CPU, MEMORY = 0, 1  # positions in the resource axis
@@ -30,13 +30,9 @@ class Stream:
     target: int
     name: str
     grouping: str
-    tuples_per_s: (
-        float  # emitted by the whole source component, before copying to several target tasks
-    )
+    tuples_per_s: float  # emitted by the whole source, before copying to several target tasks
     bytes: float  # per tuple; nan where unknown
-    shares: Floats | None = (
-        None  # [tasks of target] measured share of each target task; None: what the grouping says
-    )
+    shares: Floats | None = None  # [tasks of target] as measured; None: as the grouping says
     fields: tuple[str, ...] = ()
 
     def received(self, tasks: int) -> Floats:
@@ -70,13 +66,12 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
-    """A node and a worker (slot index on that node) for every task; UNPLACED for tasks of a refused topology."""
+    """A node and a worker for every task; UNPLACED for tasks of a refused topology."""
 
     node: Ints  # [T]
-    worker: Ints  # [T]
-    refused: Mapping[str, HeadraceError] = field(
-        default_factory=dict[str, HeadraceError]
-    )  # topology -> why
+    worker: Ints  # [T] slot index on the node
+    # Topology -> why it is not placed.
+    refused: Mapping[str, HeadraceError] = field(default_factory=dict[str, HeadraceError])
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,21 +95,17 @@ class Problem:
     # components
     tasks: Ints  # [C]
     topology: Ints  # [C]
-    operator: Ints  # [C] components of one number are one operator (bare task graphs); else the component itself
+    operator: Ints  # [C] bare tasks of one number are one operator; else the component itself
     spout: Bools  # [C]
     rate: Floats  # [C] tuples/s the component processes; of a spout, emits
     demand: Floats  # [C, K] of one task, whatever the machine; CPU here grows with the rate
-    cpu_rate: (
-        Floats  # [C, Y] profiled points of the whole component at its rate, shared out by `share`
-    )
+    cpu_rate: Floats  # [C, Y] profiled points of the whole component at its rate, split by `share`
     cpu_fixed: Floats  # [C, Y] profiled points of one task at no load
     profiled: Bools  # [C] whether CPU comes from a profile
     state_mb: Floats  # [C] of one task
-    allowed: (
-        Bools | None
-    )  # [C, N] nodes its tasks may use; None: every component may use every node
+    allowed: Bools | None  # [C, N] nodes its tasks may use; None: all may use all
     apart: Bools  # [C] no two of its tasks on one node
-    task_share: Floats | None  # [T] part of its component's tuples a task handles; None: all even
+    task_share: Floats | None  # [T] share of its component's tuples a task gets; None: all even
     bare: bool  # tasks are called by their component's name alone
 
     # traffic
@@ -159,20 +150,19 @@ class Problem:
 
     @cached_property
     def stage(self) -> Ints:
-        """Stage of each component in a micro-batch engine, [C]: components of a topology that are equally far from its spouts are one."""
-        measured = np.stack(
-            [self.component_of[self.pairs.source], self.component_of[self.pairs.target]]
-        )
-        edges = {(s.source, s.target) for s in self.streams} | set(
-            map(tuple, np.unique(measured, axis=1).T.tolist())
-        )
-        targets: dict[int, list[int]] = {c: [] for c in range(len(self.tasks))}
-        for source, target in sorted(edges):
-            targets[source].append(target)
+        """Stage of each component in a micro-batch engine, [C].
+
+        A stage is the components of a topology that are equally far from its spouts.
+        """
+        count = len(self.tasks)
+        source, target = self.component_of[self.pairs.source], self.component_of[self.pairs.target]
+        edges = {(s.source, s.target) for s in self.streams}
+        edges |= {divmod(edge, count) for edge in distinct(source * count + target).tolist()}
+        targets: dict[int, list[int]] = {c: [] for c in range(count)}
+        for a, b in sorted(edges):
+            targets[a].append(b)
         level, _ = levels(targets, set(np.flatnonzero(self.spout).tolist()))
-        rows = np.stack(
-            [self.topology, np.array([level[c] for c in range(len(self.tasks))], dtype=np.int64)]
-        )
+        rows = np.stack([self.topology, np.array([level[c] for c in range(count)], dtype=np.int64)])
         return np.unique(rows, axis=1, return_inverse=True)[1].reshape(-1)
 
     @property
@@ -187,7 +177,7 @@ class Problem:
 
     @cached_property
     def share(self) -> Floats:
-        """Part of its component's tuples each task handles, [T]."""
+        """Share of its component's tuples that each task handles, [T]."""
         return (
             np.repeat(1.0 / self.tasks, self.tasks) if self.task_share is None else self.task_share
         )
@@ -229,7 +219,10 @@ class Problem:
 
     @cached_property
     def mean_demand(self) -> Floats:
-        """What every task needs, as the mean over the nodes, [T, K]: for schedulers that know one load per task."""
+        """What every task needs as the mean over the nodes, [T, K].
+
+        For schedulers that know one load per task.
+        """
         weight = np.bincount(self.node_type, minlength=len(self.types)) / len(self.nodes)
         demand = self.demand[self.component_of]
         demand[:, CPU] = sum(
@@ -239,7 +232,7 @@ class Problem:
         return demand
 
     def worker_count(self, topology: int) -> int:
-        """Worker processes a topology asks for: what the file says, else min(tasks, nodes with a free slot)."""
+        """Workers a topology asks for: as the file says, else min(tasks, nodes with free slots)."""
         if self.workers[topology]:
             return int(self.workers[topology])
         tasks = int(self.tasks[self.topology == topology].sum())
@@ -253,10 +246,10 @@ class Problem:
         )
 
     def task_pairs(self) -> Pairs:
-        """All traffic between single tasks, measured and derived, directed; refused above 20,000,000 pairs.
+        """All traffic between single tasks, directed: derived from streams, then measured.
 
-        Local-or-shuffle counts as shuffle here: where tasks stand is not known yet. In the order of
-        the streams, then of the measured pairs.
+        Local-or-shuffle counts as shuffle here: where tasks are is not known yet. Refused above
+        20,000,000 pairs.
         """
         if self.pair_count > MOST_PAIRS:
             message = f"needs {self.pair_count:,} task pairs; the most it takes is {MOST_PAIRS:,}"

@@ -1,9 +1,9 @@
-"""From a production cluster's JSON (structure and resource requests, no rates) to a headrace/1 document.
+"""From a production cluster's JSON to a headrace/1 document.
 
 The layout: `nodes` is a list of machines, `topologies` a list with `components`, whose `inputs`
-name a component, a stream and a grouping. Nothing in it says how much flows, so every stream is
-taken to carry 1 tuple/s for each task of its source, as if measured: what one component receives
-does not change what it sends on.
+name a component, a stream and a grouping. It has resource requests, but nothing in it says how much
+flows. So every stream is taken to carry 1 tuple/s for each task of its source, as if measured: what
+one component receives does not change what it sends on.
 """
 
 from __future__ import annotations
@@ -15,13 +15,21 @@ from pydantic import Field
 
 from headrace.errors import InvalidInput
 from headrace.model.document import FORMAT, Count, Grouping, Index, NotNegative, Positive, Section
-from headrace.model.read import File, conforming_file, nearest, parse, read_text
+from headrace.model.nearest import nearest
+from headrace.model.read import File, parse, read_text, validate_file_as
 
 NEEDED = "a production cluster is a JSON object with `nodes` and `topologies`"
 GROUPINGS: dict[str, Grouping] = {
-    "shuffle": "shuffle", "none": "none", "fields": "fields", "global": "global", "all": "all", "direct": "direct",
-    "local_or_shuffle": "local-or-shuffle", "custom_serialized": "custom", "custom_object": "custom",
-}  # fmt: skip
+    "shuffle": "shuffle",
+    "none": "none",
+    "fields": "fields",
+    "global": "global",
+    "all": "all",
+    "direct": "direct",
+    "local_or_shuffle": "local-or-shuffle",
+    "custom_serialized": "custom",
+    "custom_object": "custom",
+}
 
 
 class Subscription(Section):
@@ -78,8 +86,8 @@ def production(path: str | Path) -> dict[str, Any]:
     if text is None or not isinstance(content, dict):
         raise InvalidInput(f"{path}: has no `topologies`; {NEEDED}")
     file = File(str(path), text, cast("dict[str, Any]", content))
-    layout = conforming_file(Layout, file)
-    _distinct(file, layout)
+    layout = validate_file_as(Layout, file)
+    _check_names(file, layout)
     return {
         "format": FORMAT,
         "topologies": [_topology(topology) for topology in layout.topologies],
@@ -88,8 +96,8 @@ def production(path: str | Path) -> dict[str, Any]:
     }
 
 
-def _distinct(file: File, layout: Layout) -> None:
-    """Check what the shape cannot say: names are unique, and every input exists."""
+def _check_names(file: File, layout: Layout) -> None:
+    """Check what the layout cannot say: names are unique, and every input exists."""
     _unique(file, ("nodes",), [node.id for node in layout.nodes])
     _unique(file, ("topologies",), [topology.name for topology in layout.topologies], key="name")
     for t, topology in enumerate(layout.topologies):
@@ -104,15 +112,16 @@ def _distinct(file: File, layout: Layout) -> None:
             seen: set[tuple[str, str]] = set()
             for i, given in enumerate(part.inputs):
                 if given.source not in names:
-                    message = f"`{topology.name}` has no component `{given.source}`{nearest(given.source, names)}"
-                    raise InvalidInput(f"{file.at((*here, i, 'from'))}: {message}")
+                    message = f"`{topology.name}` has no component `{given.source}`"
+                    near = nearest(given.source, names)
+                    raise InvalidInput(f"{file.at((*here, i, 'from'))}: {message}{near}")
                 if given.grouping not in GROUPINGS:
-                    message = f"{given.grouping!r} is not one of {', '.join(GROUPINGS)}{nearest(given.grouping, list(GROUPINGS))}"
-                    raise InvalidInput(f"{file.at((*here, i, 'grouping'))}: {message}")
+                    message = f"{given.grouping!r} is not one of {', '.join(GROUPINGS)}"
+                    near = nearest(given.grouping, list(GROUPINGS))
+                    raise InvalidInput(f"{file.at((*here, i, 'grouping'))}: {message}{near}")
                 if (given.source, given.stream) in seen:
-                    raise InvalidInput(
-                        f"{file.at((*here, i))}: the stream `{given.stream}` of `{given.source}` is given twice"
-                    )
+                    message = f"the stream `{given.stream}` of `{given.source}` is given twice"
+                    raise InvalidInput(f"{file.at((*here, i))}: {message}")
                 seen.add((given.source, given.stream))
 
 

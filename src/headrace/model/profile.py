@@ -7,18 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from headrace.model.arrays import Bools, Floats
-from headrace.model.components import Named
-from headrace.model.read import Inputs, nearest
+from headrace.model.components import NamedComponent
+from headrace.model.nearest import nearest
+from headrace.model.read import Inputs
 
 
 def profile_of(
     inputs: Inputs,
-    components: Sequence[Named],
+    components: Sequence[NamedComponent],
     types: Sequence[str],
     rate: Floats,
     notes: list[str],
 ) -> tuple[Bools, Floats, Floats]:
-    """Which components are profiled, and their points per type: by rate (whole component) and fixed (one task)."""
+    """Which components are profiled, and their CPU points on each machine type.
+
+    The points are those of the whole component at its rate, and the fixed ones of one task.
+    """
     profile = inputs.document.profile or {}
     names = {c.name: c for c in components}
     for name in profile:
@@ -27,10 +31,8 @@ def profile_of(
                 ("profile", name), f"there is no component `{name}`{nearest(name, list(names))}"
             )
     profiled = np.zeros(len(components), dtype=bool)
-    by_rate, fixed = (
-        np.zeros((len(components), len(types))),
-        np.zeros((len(components), len(types))),
-    )
+    by_rate = np.zeros((len(components), len(types)))
+    fixed = np.zeros((len(components), len(types)))
     for i, c in enumerate(components):
         costs = profile.get(c.name, {})
         if not any(cost.cpu_ms is not None or cost.cpu_fixed for cost in costs.values()):
@@ -51,8 +53,7 @@ def profile_of(
                     ("profile", c.name),
                     f'has {had} but {lacks}; add it, or "*" for any type',
                 )
-            by_rate[i, y] = (
-                rate[i] * (cost.cpu_ms or 0.0) / 10
-            )  # eq. 5 of Nasiri et al.: points = rate * ms / 10 + fixed
+            # Eq. 5 of Nasiri et al.: points = rate * ms / 10 + fixed.
+            by_rate[i, y] = rate[i] * (cost.cpu_ms or 0.0) / 10
             fixed[i, y] = cost.cpu_fixed
     return profiled, by_rate, fixed

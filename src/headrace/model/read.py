@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -10,26 +9,25 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from headrace.errors import InvalidInput
-from headrace.model.document import FORMAT, SECTIONS, Document
+from headrace.model.document import FORMAT, SECTIONS, Document, Key
+from headrace.model.mistakes import explain_mistakes, kind_of
 
-Key = str | int
 Model = TypeVar("Model", bound=BaseModel)
 
 JSON = re.compile(r"\s*\{")
 DEEPEST = 1000  # levels; the format has a dozen
 DEEP_BLOCK = re.compile(rf"^[ ?-]{{{DEEPEST}}}", re.MULTILINE)
 NO_BRACKET = bytes(letter for letter in range(256) if letter not in b"[{]}")
-LINES_UP_TO = (
-    4_000_000  # characters: finding a line means parsing again, which takes seconds per ten million
-)
+# Characters. Finding a line means parsing again, which takes seconds per ten million of them.
+LINES_UP_TO = 4_000_000
+MOST_MISTAKES = 10  # listed one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class File:
     content: dict[str, Any] = field(repr=False)
 
     def line(self, path: Sequence[Key]) -> int | None:
-        """The line (from 1) where the value at a path of keys stands, or the deepest part of the path that exists."""
+        """The line (from 1) of the value at a path, or of the deepest step that exists."""
         found = node = _tree(self.text) if len(self.text) <= LINES_UP_TO else None
         for key in path:
             entry = _child(node, key)
@@ -59,7 +57,7 @@ class File:
 
 @lru_cache(maxsize=1)
 def _tree(text: str) -> yaml.Node | None:
-    """A text as YAML nodes, which know their lines; kept, since one file often has several mistakes."""
+    """A text as YAML nodes, which know their lines; kept for the next mistake of the file."""
     try:
         return cast("yaml.Node | None", yaml.compose(text, Loader=yaml.CSafeLoader))
     except yaml.YAMLError:
@@ -94,12 +92,17 @@ class Inputs:
 
     def invalid(self, path: Sequence[Key], message: str) -> InvalidInput:
         """An error that names the place in the file."""
-        file = self.files.get(str(path[0])) if path else None
-        return InvalidInput(f"{file.at(path) if file else dotted(path)}: {message}")
+        return InvalidInput(f"{_place(self.files, path)}: {message}")
+
+
+def _place(files: Mapping[str, File], path: Sequence[Key]) -> str:
+    """Where a path is: file, line and keys, or the keys alone where no file is known."""
+    file = files.get(str(path[0])) if path else None
+    return file.at(path) if file else dotted(path)
 
 
 def read(names: Sequence[str | Path]) -> Inputs:
-    """Read files and merge their sections; a section that stands in two files is an error."""
+    """Read files and merge their sections; a section that two files have is an error."""
     files = [read_file(name) for name in names]
     merged: dict[str, Any] = {"format": FORMAT}
     origin: dict[str, File] = {}
@@ -108,9 +111,8 @@ def read(names: Sequence[str | Path]) -> Inputs:
             if section == "format":
                 continue
             if section in origin:
-                raise InvalidInput(
-                    f"{file.at([section])}: this section also stands in {origin[section].name}; give it once"
-                )
+                also = f"this section also stands in {origin[section].name}; give it once"
+                raise InvalidInput(f"{file.at([section])}: {also}")
             merged[section], origin[section] = value, file
     if "plan" in origin and not any(section in origin for section in SECTIONS):
         made_from, source = merged.get("made_from"), origin["plan"]
@@ -128,22 +130,31 @@ def read(names: Sequence[str | Path]) -> Inputs:
 
 def validated(content: Mapping[str, Any], origin: Mapping[str, File]) -> Inputs:
     """Check merged content against the format."""
-    return Inputs(conforming(Document, content, origin), origin)
+    return Inputs(_validate_as(Document, content, origin), origin)
 
 
-def conforming(model: type[Model], content: Mapping[str, Any], origin: Mapping[str, File]) -> Model:
+def validate_file_as(model: type[Model], file: File) -> Model:
+    """A file of another format as a model of that format."""
+    return _validate_as(
+        model, file.content, dict.fromkeys((*model.model_fields, *file.content), file)
+    )
+
+
+def _validate_as(
+    model: type[Model], content: Mapping[str, Any], origin: Mapping[str, File]
+) -> Model:
     """The content as a model of a format; mistakes are named with their place in the files."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        raise InvalidInput("\n".join(_explain(error, content, origin, model))) from None
-
-
-def conforming_file(model: type[Model], file: File) -> Model:
-    """A file of another format as a model of that format."""
-    return conforming(
-        model, file.content, dict.fromkeys((*model.model_fields, *file.content), file)
-    )
+        mistakes = explain_mistakes(error, content, model)
+        lines = [
+            f"{_place(origin, path)}: {message}"
+            for path, message in islice(mistakes.items(), MOST_MISTAKES)
+        ]
+        if len(mistakes) > MOST_MISTAKES:
+            lines.append(f"and {len(mistakes) - MOST_MISTAKES} more")
+        raise InvalidInput("\n".join(lines)) from None
 
 
 def read_file(name: str | Path) -> File:
@@ -155,7 +166,8 @@ def read_file(name: str | Path) -> File:
     content = parse(shown, text)
     if not isinstance(content, dict):
         raise InvalidInput(
-            f"{shown}: holds {_kind(content)}; a headrace/1 file is a mapping that starts with `format: {FORMAT}`"
+            f"{shown}: holds {kind_of(content)}; "
+            f"a headrace/1 file is a mapping that starts with `format: {FORMAT}`"
         )
     mapping = cast("dict[str, Any]", content)
     if mapping.get("format") != FORMAT:
@@ -169,7 +181,10 @@ def read_file(name: str | Path) -> File:
 
 
 def read_text(name: str | Path, needed: str, holds: bytes = b"") -> str | None:
-    """A file's text; None if it is large and lacks a word it must hold, since finding what is wrong with it takes minutes."""
+    """A file's text; None if it is large and lacks the word that it must hold.
+
+    Parsing such a file to find what is wrong with it would take minutes.
+    """
     path, shown = Path(name), str(name)
     if path.is_dir():
         raise InvalidInput(f"{shown}: is a folder; {needed}")
@@ -219,7 +234,7 @@ def parse(name: str, text: str) -> object:
 
 
 def _nested_deeply(text: str) -> bool:
-    """Whether YAML's parser, which calls itself for every level and checks nothing, could exhaust the stack."""
+    """Whether YAML's parser, which calls itself for every level, could exhaust the stack."""
     brackets = np.frombuffer(text.encode().translate(None, NO_BRACKET), dtype=np.uint8)
     depth = np.cumsum(np.where(np.isin(brackets, list(b"[{")), 1, -1))
     return bool(DEEP_BLOCK.search(text)) or int(depth.max(initial=0)) > DEEPEST
@@ -245,9 +260,8 @@ class _Loader(yaml.CSafeLoader):
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
-        self.flat: set[int] = (
-            set()
-        )  # mappings whose keys were checked, before merging mixed others into them
+        # Mappings whose keys were checked, before `<<` mixed others into them.
+        self.flat: set[int] = set()
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         if id(node) in self.flat:
@@ -268,8 +282,7 @@ class _Loader(yaml.CSafeLoader):
         super().flatten_mapping(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        # YAML reads on, off, yes, no and numbers as values; as names of things they are meant as
-        # written.
+        # YAML reads on, off, yes, no and numbers as values; as names they are meant as written.
         self.flatten_mapping(node)
         entries = cast("list[tuple[yaml.ScalarNode, yaml.Node]]", node.value)
         return {_name(key): self.construct_object(value, deep=deep) for key, value in entries}
@@ -277,162 +290,3 @@ class _Loader(yaml.CSafeLoader):
 
 def _name(key: yaml.ScalarNode) -> str:
     return str(key.value)
-
-
-def nearest(word: str, known: Sequence[str]) -> str:
-    """` (did you mean x?)`, or nothing if no known word is near."""
-    match = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f" (did you mean `{match[0]}`?)" if match else ""
-
-
-def _quoted(value: object) -> str:
-    """A value as written, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _kind(value: object) -> str:
-    names: dict[type, str] = {
-        type(None): "nothing",
-        str: "text",
-        list: "a list",
-        dict: "a mapping",
-        bool: "true or false",
-        int: "a number",
-        float: "a number",
-    }
-    return names.get(type(value), f"a {type(value).__name__}")
-
-
-ROW_SHAPE = (
-    "missing",
-    "too_long",
-    "tuple_type",
-)  # what validation says of a row of `traffic` that is not one
-
-
-def _explain(
-    error: ValidationError,
-    content: Mapping[str, Any],
-    origin: Mapping[str, File],
-    model: type[BaseModel],
-) -> list[str]:
-    """One line per mistake, at most ten, each place once."""
-    found: dict[tuple[Key, ...], str] = {}
-    for detail in error.errors(include_url=False):
-        path = _real_path(content, detail["loc"], whole=detail["type"] == "missing")
-        if path[:1] == ["traffic"] and detail["type"] in ROW_SHAPE:
-            path = path[:2]
-        if tuple(path) not in found:
-            found[tuple(path)] = _message(detail, path, model)
-    for row in {path[:2] for path in found if path[:1] == ("traffic",) and len(path) > 2}:
-        found.pop(row, None)  # a row with a bad value also fails to be the other kind of row
-    lines: list[str] = []
-    for path, message in islice(found.items(), 10):
-        file = origin.get(str(path[0])) if path else None
-        lines.append(f"{file.at(path) if file else dotted(path)}: {message}")
-    return lines + ([f"and {len(found) - 10} more"] if len(found) > 10 else [])
-
-
-def _real_path(content: Mapping[str, Any], loc: Sequence[Key], *, whole: bool) -> list[Key]:
-    """The path without the steps that validation adds (branches of unions, short forms spelled out).
-
-    `whole`: its last step need not exist, since that it is missing is the mistake.
-    """
-    path: list[Key] = []
-    value: object = content
-    for position, key in enumerate(loc):
-        last = position == len(loc) - 1
-        if isinstance(value, dict) and key in value:
-            value = cast("dict[Key, object]", value)[key]
-        elif isinstance(value, list) and isinstance(key, int):
-            items = cast("list[object]", value)
-            value = items[key] if key < len(items) else None
-        elif isinstance(value, dict) and str(key) in value:
-            value = cast("dict[str, object]", value)[str(key)]
-        elif not (last and whole and isinstance(value, dict)):
-            continue
-        path.append(key)
-    return path
-
-
-def _message(detail: Any, path: Sequence[Key], model: type[BaseModel]) -> str:
-    kind, got = str(detail["type"]), detail.get("input")
-    if path[:1] == ["options"] and len(path) > 2:
-        return f"is {_kind(got)}; an option is a number, text, true or false"
-    if path[:1] == ["traffic"] and kind in ROW_SHAPE:
-        return "a row is [from task, to task, tuples/s] or [from task, to task, tuples/s, bytes/s]"
-    if kind == "extra_forbidden":
-        return f"unknown key `{path[-1]}`{nearest(str(path[-1]), known_keys(path[:-1], model))}"
-    if kind == "missing":
-        return f"`{path[-1]}` is needed and missing"
-    if kind == "literal_error":
-        choices = re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
-        return f"{_quoted(got)} is not one of {', '.join(choices)}{nearest(str(got)[:80], choices)}"
-    limits = {
-        "greater_than_equal": ("at least", "ge"),
-        "greater_than": ("more than", "gt"),
-        "less_than_equal": ("at most", "le"),
-    }
-    if kind in limits:
-        word, key = limits[kind]
-        limit = detail["ctx"][key]
-        return f"is {_quoted(got)}; it must be {word} {f'{limit:,}' if isinstance(limit, int) else f'{limit:g}'}"
-    if kind == "finite_number":
-        return f"is {got}; a finite number is needed"
-    shown = (
-        str(got).lower()
-        if isinstance(got, bool)
-        else _quoted(got)
-        if isinstance(got, str | int | float)
-        else _kind(got)
-    )
-    needs = {
-        "int": "a whole number",
-        "float": "a number",
-        "bool": "true or false",
-        "string": "text",
-        "dict": "a mapping",
-        "tuple": "a list",
-    }
-    for word, need in {**needs, "model": "a mapping"}.items():
-        if kind.startswith(word):
-            return f"is {shown}; {need} is needed"
-    return f"is {shown}: {detail['msg']}"
-
-
-def known_keys(path: Sequence[Key], model: type[BaseModel] = Document) -> list[str]:
-    """The keys the format knows at a path."""
-    here: Any = model
-    for key in path:
-        for part in _alternatives(here):
-            if isinstance(part, type) and issubclass(part, BaseModel):
-                here = next(
-                    (
-                        info.annotation
-                        for name, info in part.model_fields.items()
-                        if str(key) in (name, info.alias)
-                    ),
-                    None,
-                )
-                break
-            if get_origin(part) in (dict, tuple):
-                here = get_args(part)[1 if get_origin(part) is dict else 0]
-                break
-    # Where a list stands, one of its entries may stand alone.
-    found = [
-        get_args(part)[0] if get_origin(part) is tuple else part for part in _alternatives(here)
-    ]
-    sections = [part for part in found if isinstance(part, type) and issubclass(part, BaseModel)]
-    return [
-        info.alias or name for section in sections for name, info in section.model_fields.items()
-    ]
-
-
-def _alternatives(annotation: Any) -> list[Any]:
-    """What `X | None` or an annotated X may be."""
-    if get_origin(annotation) is Annotated:
-        return _alternatives(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        return [part for choice in get_args(annotation) for part in _alternatives(choice)]
-    return [annotation]

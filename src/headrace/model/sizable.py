@@ -1,6 +1,6 @@
 """A workload made ready for sizing: every component has a cost per tuple, or the file is refused.
 
-A component that states `cpu` per task does so for the counts of its file. Under other counts its
+A component that states `cpu` per task does so for the counts of its file. With other counts its
 tasks handle other shares, so the cost is turned into milliseconds per tuple first.
 """
 
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import Infeasible, InvalidInput, Unsupported
-from headrace.model.arrays import Bools, Floats, Ints
-from headrace.model.components import Named, components_of
+from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints
+from headrace.model.components import NamedComponent, components_of
 from headrace.model.document import Component, Cost
 from headrace.model.problem import CPU, Problem
-from headrace.model.streams import Flowing
+from headrace.model.streams import DataFlow
 from headrace.model.workload import Workload, with_components
 
 THREAD = 100.0  # points: a task is one thread, so sizing never plans more for one
@@ -26,14 +26,15 @@ UNLIMITED = 10**9  # tasks
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """What a workload costs on some kinds of machines, read off a problem that has one task of each component. C components, N nodes."""
+    """What a workload costs on some kinds of machines.
+
+    `problem` has one task of each component. C components, N nodes.
+    """
 
     problem: Problem
     workload: Workload
     most: Ints  # [C] most tasks of a component
-    spout_rate: (
-        float  # tuples/s of all spouts at the file's rates: rates are planned as factors of these
-    )
+    spout_rate: float  # tuples/s of all spouts at the file's rates; planned rates are factors of it
 
     @cached_property
     def by_rate(self) -> Floats:
@@ -57,10 +58,12 @@ class Load:
         fits = np.tile(problem.free_slots > 0, (len(problem.components), 1))
         if problem.allowed is not None:
             fits &= problem.allowed
-        fits &= (problem.demand[:, None, 1:] <= problem.free[None, :, 1:] * (1 + 1e-9)).all(axis=2)
+        fits &= (problem.demand[:, None, 1:] <= problem.free[None, :, 1:] * (1 + TOLERANCE)).all(
+            axis=2
+        )
         memory = problem.demand[:, 1]
-        fits &= (memory <= problem.worker_heap_mb[problem.topology] * (1 + 1e-9))[:, None]
-        idle = (self.by_rate == 0) & (self.fixed <= self.thread * (1 + 1e-9))
+        fits &= (memory <= problem.worker_heap_mb[problem.topology] * (1 + TOLERANCE))[:, None]
+        idle = (self.by_rate == 0) & (self.fixed <= self.thread * (1 + TOLERANCE))
         return fits & (idle | (self.fixed < self.thread))
 
     @cached_property
@@ -69,7 +72,7 @@ class Load:
         return any(s.grouping == "all" for s in self.problem.streams)
 
     def at(self, tasks: dict[str, int]) -> Load:
-        """The load at other counts: more only where streams are copied to every task."""
+        """The load at other counts; it differs only where streams are copied to every task."""
         if not self.copied:
             return self
         document = self.workload.inputs.document
@@ -87,19 +90,21 @@ class Load:
             name = problem.components[c]
             for k in range(1, len(problem.resources)):
                 need, largest = float(problem.demand[c, k]), float(problem.free[:, k].max())
-                if need > largest * (1 + 1e-9):
+                if need > largest * (1 + TOLERANCE):
+                    resource = problem.resources[k]
                     raise Infeasible(
-                        f"no machine fits a task of `{name}`: it needs {need:g} {problem.resources[k]}, the largest has {largest:g}",
+                        f"no machine fits a task of `{name}`: it needs {need:g} {resource}, "
+                        f"the largest has {largest:g}",
                         task=f"{name}.1",
-                        resource=problem.resources[k],
+                        resource=resource,
                         needed=need,
                         available=largest,
-                        fix=f"add a machine with {need:g} {problem.resources[k]}",
+                        fix=f"add a machine with {need:g} {resource}",
                     )
             need, largest = float(self.fixed[c].min()), float(self.thread.max())
             raise Infeasible(
-                f"no machine that `{name}` may use has room for one of its tasks, which takes {need:g} cpu at no load; "
-                f"a task can use {largest:g}",
+                f"no machine that `{name}` may use has room for one of its tasks, "
+                f"which takes {need:g} cpu at no load; a task can use {largest:g}",
                 task=f"{name}.1",
                 resource="cpu",
                 needed=need,
@@ -109,7 +114,7 @@ class Load:
 
 
 def load_of(workload: Workload, *, catalog: bool) -> Load:
-    """The load of a ready workload on the nodes of its cluster, or on one machine of each type of its catalog."""
+    """The load of a sizable workload on its cluster, or on one machine of each catalog type."""
     one_each = {c.name: 1 for c in workload.components}
     problem = workload.problem(one_each, dict.fromkeys(workload.catalog, 1) if catalog else None)
     spout_rate = float(problem.rate[problem.spout].sum())
@@ -124,7 +129,7 @@ def load_of(workload: Workload, *, catalog: bool) -> Load:
     return Load(problem, workload, most.astype(np.int64), spout_rate)
 
 
-def _most(component: Named) -> int:
+def _most(component: NamedComponent) -> int:
     """The most tasks that are of use: one where every input goes to one task, or to all of them."""
     spec = component.spec
     groupings = {entry.grouping for entries in spec.inputs.values() for entry in entries}
@@ -133,7 +138,10 @@ def _most(component: Named) -> int:
 
 
 def sizable(workload: Workload, *, catalog: bool) -> Workload:
-    """The workload with a cost per tuple for every component; where machines are rented, with the types every component is profiled on."""
+    """The workload with a cost per tuple for every component.
+
+    Where machines are rented (`catalog`), only with the types that every component is profiled on.
+    """
     document = workload.inputs.document
     if document.tasks is not None:
         raise Unsupported(
@@ -173,15 +181,15 @@ def sizable(workload: Workload, *, catalog: bool) -> Workload:
 def _per_tuple_ms(workload: Workload) -> list[float | None]:
     """What `cpu` says as milliseconds per tuple; None where nothing is said or no tuple passes."""
     topologies, components = components_of(workload.inputs, {})
-    rate = Flowing.of(workload.inputs, topologies, components, []).rate
+    rate = DataFlow.of(workload.inputs, topologies, components, []).rate
     return [
         float(c.spec.cpu * c.spec.tasks * 10 / r) if c.spec.cpu and r > 0 else None
         for c, r in zip(components, rate, strict=True)
     ]
 
 
-def left_out(workload: Workload) -> tuple[str, ...]:
-    """Which types of the catalog are not used, since a component has a profile but not for them."""
+def unused_type_notes(workload: Workload) -> tuple[str, ...]:
+    """A line for every type of the catalog that some component's profile lacks."""
     profile = workload.inputs.document.profile or {}
     return tuple(
         f"catalog: {kind} left out, since `{name}` has no profile for it"

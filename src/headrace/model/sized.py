@@ -1,4 +1,4 @@
-"""What `size` and `provision` answer: counts, machines, and how far the rate or the cost is from the best possible.
+"""What `size` and `provision` answer: counts, machines, and the bound of the rate or the cost.
 
 Rates here are absolute: tuples/s summed over the spouts, in the ratio of their `rate`.
 """
@@ -15,25 +15,21 @@ from headrace.model.workload import Workload
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sized:
-    """How many tasks each component gets on the cluster of the file, and where the algorithm says it, on which nodes."""
+    """How many tasks each component gets on the cluster of the file."""
 
     tasks: Mapping[str, int]
     problem: Problem  # with these counts
     assignment: Assignment | None  # None: the algorithm counts tasks but does not place them
-    rate: (
-        float  # what the placed tasks sustain; without an assignment, what the counts were made for
-    )
+    rate: float  # what the placed tasks sustain; without an assignment, what the counts are for
     bound: float | None = None  # no counts and no placement on this cluster sustain more
     bound_kind: str = ""
     notes: tuple[str, ...] = ()
-    workload: Workload = field(
-        kw_only=True
-    )  # as it was planned: every component with a cost per tuple
+    workload: Workload = field(kw_only=True)  # as planned: a cost per tuple for every component
 
 
 @dataclass(frozen=True, slots=True)
-class Rented:
-    """The machines of a component, where all of them are of one type and each runs one of its tasks."""
+class ComponentMachines:
+    """The machines of a component: all of one type, each with one of its tasks."""
 
     type: str
     tasks: int
@@ -50,16 +46,15 @@ class Provisioned:
     cost: float  # per time unit of the prices
     rate: float
     bound: float | None = None
-    bound_of: str = ""  # rate: nothing within the budget is faster; cost: nothing that carries the rate is cheaper
+    bound_of: str = ""  # rate: none is faster within the budget; cost: none as fast is cheaper
     bound_kind: str = ""
-    components: Mapping[str, Rented] = field(
-        default_factory=dict[str, Rented]
-    )  # only where every component has one type
+    # Only where the machines of every component are of one type.
+    components: Mapping[str, ComponentMachines] = field(
+        default_factory=dict[str, ComponentMachines]
+    )
     steps: int = 0  # improvements made by algorithms that count them
     notes: tuple[str, ...] = ()
-    workload: Workload = field(
-        kw_only=True
-    )  # as it was planned: every component with a cost per tuple
+    workload: Workload = field(kw_only=True)  # as planned: a cost per tuple for every component
 
     @property
     def gap(self) -> float | None:
@@ -71,17 +66,17 @@ class Provisioned:
         return abs(value - self.bound) / largest if largest else 0.0
 
 
-def rounded_up(value: float) -> float:
+def round_up(value: float) -> float:
     """The next number above with six digits: short to read in a refusal, and still enough."""
-    return _rounded(value, up=True)
+    return _round(value, up=True)
 
 
-def rounded_down(value: float) -> float:
+def round_down(value: float) -> float:
     """The next number below with six digits."""
-    return _rounded(value, up=False)
+    return _round(value, up=False)
 
 
-def _rounded(value: float, *, up: bool) -> float:
+def _round(value: float, *, up: bool) -> float:
     if value <= 0 or not math.isfinite(value):
         return value
     step = 10.0 ** (math.floor(math.log10(value)) - 5)

@@ -1,17 +1,23 @@
-"""The file that `headrace init` writes: a small topology that can be planned as it stands, every common key explained."""
+"""The file that `headrace init` writes: a small topology, ready to plan, every key explained."""
 
 from __future__ import annotations
 
 STARTER = """\
-# A starting point: word count on five machines of two types. All numbers are made up; put yours in
-their place. # #   headrace check FILE      is the file right? #   headrace place FILE      which
-task on which machine, and how far from the best possible? #   headrace compare FILE    the same
-question to every scheduler #   headrace schema          every key there is format: headrace/1
+# A starting point: word count on five machines of two types.
+# All numbers are made up; put yours in their place.
+#
+#   headrace check FILE      is the file right?
+#   headrace place FILE      which task on which machine, and how far from the best possible?
+#   headrace compare FILE    the same question to every scheduler
+#   headrace schema          every key there is
+format: headrace/1
 
 topology:                     # several on one cluster: `topologies:` with a list of these
-  name: word-count workers: 4                  # worker processes over the whole cluster; leave out
-  to let the planner choose # priority: 10              # among several topologies, the smaller
-  number is placed first # worker_max_heap_mb: 4096  # memory one worker may hold components:
+  name: word-count
+  workers: 4                  # worker processes over the whole cluster; absent: the planner chooses
+  # priority: 10              # among several topologies, the smaller number is placed first
+  # worker_max_heap_mb: 4096  # memory one worker may hold
+  components:
     sentence:                 # a spout brings tuples in
       spout: true
       tasks: 2                # parallel tasks; `headrace size` finds how many are needed
@@ -21,8 +27,8 @@ topology:                     # several on one cluster: `topologies:` with a lis
     split:                    # a bolt reads other components
       tasks: 4
       inputs:
-        sentence: shuffle     # who gets a tuple: shuffle, fields, global, all, direct or
-        local-or-shuffle
+        sentence: shuffle     # which task gets a tuple: shuffle, fields, global, all, direct,
+                              # or local-or-shuffle
       selectivity: 7          # tuples out per tuple in
       bytes: 12
       memory_mb: 256
@@ -40,9 +46,11 @@ topology:                     # several on one cluster: `topologies:` with a lis
       tasks: 1
       inputs:
         count: global         # everything to the first task
-      memory_mb: 128 cpu: 5                  # without a profile: CPU points one task takes at these
-      rates; 100 = one core # nodes: [big-1]        # the only machines it may run on # apart: true
-      # no two of its tasks on one machine
+      memory_mb: 128
+      cpu: 5                  # without a profile: CPU points of one task at these rates;
+                              # 100 = one core
+      # nodes: [big-1]        # the only machines it may run on
+      # apart: true           # no two of its tasks on one machine
 
 cluster:
   nodes:                      # a-{1..3} stands for a-1, a-2 and a-3

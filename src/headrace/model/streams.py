@@ -8,19 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.model.arrays import Floats, Ints, totals
-from headrace.model.components import Named
+from headrace.model.components import NamedComponent
 from headrace.model.document import MeasuredStream, Topology
-from headrace.model.flow import Amplifies, Flow, cyclic, rates
+from headrace.model.flow import Amplifies, Flow, components_on_cycles, rates
+from headrace.model.nearest import nearest
 from headrace.model.problem import Pairs, Stream
-from headrace.model.read import Inputs, nearest
+from headrace.model.read import Inputs
 
-MOST_TASKS = (
-    10_000_000  # of a component; a task with a higher number is a mistake, and will be named as one
-)
+MOST_TASKS = 10_000_000  # of a component; a task with a higher number is a mistake
 
 
 @dataclass(frozen=True, slots=True)
-class Flowing:
+class DataFlow:
     """Rates, streams and measured pairs of all topologies."""
 
     rate: Floats
@@ -32,9 +31,10 @@ class Flowing:
     def of(
         inputs: Inputs,
         topologies: Sequence[Topology],
-        components: Sequence[Named],
+        components: Sequence[NamedComponent],
         notes: list[str],
-    ) -> Flowing:
+    ) -> DataFlow:
+        """What the topologies say, and what was measured instead; `notes` gets what differs."""
         index = {c.name: i for i, c in enumerate(components)}
         tasks = np.array([c.spec.tasks for c in components], dtype=np.int64)
         streams = _streams(inputs, topologies, components, index)
@@ -47,19 +47,20 @@ class Flowing:
             inputs, components, index, stated, streams, gain, notes
         )
         pairs = _pairs(inputs, components, index, stated)
-        streams, measured, covered = _covered(streams, measured, pairs, stated)
+        streams, measured, covered = _add_up_pairs(streams, measured, pairs, stated)
         if len(pairs) and (tasks != stated).any():
             notes.append(
-                "traffic: measured with another number of tasks, so used as totals per stream where that number changed"
+                "traffic: measured with another number of tasks, "
+                "so used as totals per stream where that number changed"
             )
-            streams, pairs, covered = _resized(streams, pairs, covered, stated, tasks)
+            streams, pairs, covered = _drop_recounted(streams, pairs, covered, stated, tasks)
         spout_rate = _spout_rates(inputs, components, notes)
         flows = [
             Flow(s.source, s.target, g, float(tasks[s.target]) if s.grouping == "all" else 1.0, m)
             for s, g, m in zip(streams, gain, measured, strict=True)
         ]
         zipped = [i for i, c in enumerate(components) if c.spec.join == "zip"]
-        for c in sorted(cyclic(len(components), flows) & set(zipped)):
+        for c in sorted(components_on_cycles(len(components), flows) & set(zipped)):
             raise inputs.invalid(
                 (*components[c].path, "join"), "a component on a cycle cannot be zipped"
             )
@@ -86,13 +87,13 @@ class Flowing:
         streams = [replace(s, tuples_per_s=float(e)) for s, e in zip(streams, emitted, strict=True)]
         share = _task_share(streams, covered, pairs, tasks)
         derived = tuple(s for s, c in zip(streams, covered, strict=True) if not c)
-        return Flowing(rate, derived, pairs, share)
+        return DataFlow(rate, derived, pairs, share)
 
 
 def _streams(
     inputs: Inputs,
     topologies: Sequence[Topology],
-    components: Sequence[Named],
+    components: Sequence[NamedComponent],
     index: Mapping[str, int],
 ) -> list[Stream]:
     streams: list[Stream] = []
@@ -101,13 +102,11 @@ def _streams(
         for name, entries in c.spec.inputs.items():
             source = index.get(prefix + name)
             if source is None or components[source].topology != c.topology:
-                where, siblings = (
-                    topologies[c.topology].name,
-                    [str(o.path[-1]) for o in components if o.topology == c.topology],
-                )
+                siblings = [str(o.path[-1]) for o in components if o.topology == c.topology]
                 raise inputs.invalid(
                     (*c.path, "inputs", name),
-                    f"`{where}` has no component `{name}`{nearest(name, siblings)}",
+                    f"`{topologies[c.topology].name}` has no component `{name}`"
+                    f"{nearest(name, siblings)}",
                 )
             known: set[str] = set()
             for entry in entries:
@@ -133,7 +132,9 @@ def _streams(
     return streams
 
 
-def _gain(topology: Topology, source: Named, streams: Sequence[Stream], stream: Stream) -> float:
+def _gain(
+    topology: Topology, source: NamedComponent, streams: Sequence[Stream], stream: Stream
+) -> float:
     """Tuples on a stream per tuple its source processes; a spout's rate is what it emits."""
     emitted = 1.0 if source.spec.spout else source.spec.selectivity
     if topology.fanout == "copy":
@@ -141,7 +142,7 @@ def _gain(topology: Topology, source: Named, streams: Sequence[Stream], stream: 
     return emitted / len({s.target for s in streams if s.source == stream.source})
 
 
-def _spout_rates(inputs: Inputs, components: Sequence[Named], notes: list[str]) -> Floats:
+def _spout_rates(inputs: Inputs, components: Sequence[NamedComponent], notes: list[str]) -> Floats:
     history = inputs.document.history or {}
     rate = np.zeros(len(components))
     names = [c.name for c in components if c.spec.spout]
@@ -155,9 +156,8 @@ def _spout_rates(inputs: Inputs, components: Sequence[Named], notes: list[str]) 
             continue
         if history.get(c.name):
             rate[i] = history[c.name][-1][1]
-            notes.append(
-                f"history: {c.name}.rate {'absent' if c.spec.rate is None else format(c.spec.rate, 'g')} -> {rate[i]:g}"
-            )
+            stated = "absent" if c.spec.rate is None else f"{c.spec.rate:g}"
+            notes.append(f"history: {c.name}.rate {stated} -> {rate[i]:g}")
         elif c.spec.rate is None:
             rate[i] = 1.0
             notes.append(f"assumed: {c.name} emits 1 tuple/s, since it has no `rate`")
@@ -166,12 +166,14 @@ def _spout_rates(inputs: Inputs, components: Sequence[Named], notes: list[str]) 
     return rate
 
 
-def _measured_tasks(inputs: Inputs, components: Sequence[Named], index: Mapping[str, int]) -> Ints:
+def _measured_tasks(
+    inputs: Inputs, components: Sequence[NamedComponent], index: Mapping[str, int]
+) -> Ints:
     """The number of tasks each component had when its tasks were measured.
 
-    A stream whose rate and shares were both measured tells how many tasks received it; if it comes
-    from a spout, which receives nothing, the pairs beside it tell how many sent it. Anything else
-    that names tasks speaks of those the file has.
+    A stream whose rate and shares were both measured shows how many tasks received it. If it comes
+    from a spout, which receives nothing, the pairs beside it show how many sent it. All other
+    measurements of tasks are about those of the file.
     """
     tasks = np.array([c.measured_tasks or c.spec.tasks for c in components], dtype=np.int64)
     measured = [e for e in inputs.document.streams or () if e.tuples_per_s is not None and e.shares]
@@ -190,14 +192,14 @@ def _measured_tasks(inputs: Inputs, components: Sequence[Named], index: Mapping[
 
 def _measured_streams(
     inputs: Inputs,
-    components: Sequence[Named],
+    components: Sequence[NamedComponent],
     index: Mapping[str, int],
     stated: Ints,
     streams: list[Stream],
     gain: list[float],
     notes: list[str],
 ) -> tuple[list[Stream], list[float], list[float | None]]:
-    """Streams with what was measured in the place of what the topology says."""
+    """Streams, gains and rates, with what was measured instead of what the topology says."""
     measured: list[float | None] = [None] * len(streams)
     streams, gain = list(streams), list(gain)
     between: dict[tuple[int, int], list[int]] = {}
@@ -222,7 +224,8 @@ def _measured_streams(
             if entry.shares is not None and stream.grouping != "all":
                 if len(entry.shares) == stated[stream.target] != q:
                     notes.append(
-                        f"{label}: shares left out, since they are of {len(entry.shares)} tasks and {q} are planned"
+                        f"{label}: shares left out, since they are of {len(entry.shares)} tasks "
+                        f"and {q} are planned"
                     )
                 elif len(entry.shares) != q:
                     raise inputs.invalid(
@@ -270,7 +273,7 @@ def _matching(
 
 
 def _pairs(
-    inputs: Inputs, components: Sequence[Named], index: Mapping[str, int], tasks: Ints
+    inputs: Inputs, components: Sequence[NamedComponent], index: Mapping[str, int], tasks: Ints
 ) -> Pairs:
     rows = inputs.document.traffic or ()
     first = np.concatenate([[0], np.cumsum(tasks)])
@@ -316,7 +319,7 @@ def _task(
     return int(first[index[component]]) + int(number) - 1
 
 
-def _covered(
+def _add_up_pairs(
     streams: list[Stream], measured: list[float | None], pairs: Pairs, tasks: Ints
 ) -> tuple[list[Stream], list[float | None], list[bool]]:
     """Streams whose task-level traffic was measured carry what their pairs add up to."""
@@ -335,18 +338,17 @@ def _covered(
     for i, stream in enumerate(streams):
         edge = (stream.source, stream.target)
         if covered[i]:
-            # Pairs do not tell streams apart: the first stream between two components carries them
-            # all.
+            # Pairs do not say which stream they are of: the first between two components gets all.
             copies = float(tasks[stream.target]) if stream.grouping == "all" else 1.0
             amount[i] = 0.0 if edge in seen else total[edge] / copies
             seen.add(edge)
     return streams, amount, covered
 
 
-def _resized(
+def _drop_recounted(
     streams: list[Stream], pairs: Pairs, covered: list[bool], stated: Ints, tasks: Ints
 ) -> tuple[list[Stream], Pairs, list[bool]]:
-    """What still holds where components have another number of tasks than was measured: totals, but not who sent to whom."""
+    """Leave out pairs of components that now have another number of tasks; their totals stay."""
     changed = tasks != stated
     owner = np.repeat(np.arange(len(stated)), stated)
     a, b = owner[pairs.source], owner[pairs.target]
@@ -378,7 +380,7 @@ def _resized(
 def _task_share(
     streams: Sequence[Stream], covered: Sequence[bool], pairs: Pairs, tasks: Ints
 ) -> Floats | None:
-    """The part of its component's input each task receives; None if every component's tasks receive the same."""
+    """Each task's share of what its component receives; None if all shares are even."""
     if all(s.even for s in streams) and not len(pairs):
         return None
     first = np.concatenate([[0], np.cumsum(tasks)])

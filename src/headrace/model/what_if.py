@@ -14,16 +14,14 @@ from typing import Any, cast
 
 from headrace.errors import HeadraceError, Infeasible, InvalidInput
 from headrace.model.components import expand
-from headrace.model.document import Document
-from headrace.model.read import Inputs, Key, dotted, known_keys, nearest, validated
+from headrace.model.document import Document, Key
+from headrace.model.mistakes import known_keys
+from headrace.model.nearest import nearest
+from headrace.model.read import Inputs, dotted, validated
 
 Content = dict[str, Any]
-OPEN = (
-    "profile",
-    "options",
-    "history",
-    "inventory",
-)  # sections where a name may be new; a wrong one is found when it is used
+# Sections where a name may be new; a wrong one is found when it is used.
+OPEN = ("profile", "options", "history", "inventory")
 INDEX = re.compile(r"\[(\d+)\]")
 MOST_NAMED = 12  # names listed in an error
 
@@ -55,47 +53,47 @@ class WhatIf:
         ]
 
 
-def changed(inputs: Inputs, what_if: WhatIf) -> Inputs:
+def apply_change(inputs: Inputs, what_if: WhatIf) -> Inputs:
     """The inputs with the changes made; the given ones stay as they are."""
     if not what_if:
         return inputs
     content = _content(inputs.document)
     counts = _counts(content)
     for path, value in what_if.settings:
-        with_value(content, path, value)
-        inputs = _checked(inputs, content, f"--set {path}={value}")
+        set_value(content, path, value)
+        inputs = _validate(inputs, content, f"--set {path}={value}")
     _forget_tasks(
         content,
         {name for name, tasks in _counts(content).items() if tasks != counts.get(name, tasks)},
     )
-    inputs = _checked(inputs, content, " ".join(what_if.words()))
+    inputs = _validate(inputs, content, " ".join(what_if.words()))
     if what_if.rate_factor is not None:
         if not (math.isfinite(what_if.rate_factor) and what_if.rate_factor > 0):
             raise InvalidInput(f"--rate-factor {what_if.rate_factor:g}: a factor must be above 0")
-        content = _content(faster(inputs.document, what_if.rate_factor))
+        content = _content(multiply_rates(inputs.document, what_if.rate_factor))
     for pattern in what_if.without:
-        without(content, pattern)
+        remove_nodes(content, pattern)
     for kind, count in what_if.added:
-        add(content, kind, count)
+        add_machines(content, kind, count)
     for kind, price in what_if.prices:
-        at_price(content, kind, price)
-    return _checked(inputs, content, " ".join(what_if.words()))
+        set_price(content, kind, price)
+    return _validate(inputs, content, " ".join(what_if.words()))
 
 
 def _content(document: Document) -> Content:
     return document.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
-def _checked(inputs: Inputs, content: Content, change: str) -> Inputs:
-    """The changed content against the format; the files keep their names for later errors."""
+def _validate(inputs: Inputs, content: Content, change: str) -> Inputs:
+    """The inputs with changed content that keeps to the format; files stay, for later errors."""
     try:
         return replace(inputs, document=validated(content, {}).document)
     except HeadraceError as error:
         raise InvalidInput(f"{change}: {error.message}") from None
 
 
-def faster(document: Document, factor: float) -> Document:
-    """Everything that grows with the spouts' rates, multiplied: rates, measured traffic, and CPU that is stated for them."""
+def multiply_rates(document: Document, factor: float) -> Document:
+    """The document with faster spouts: their rates, measured traffic and stated CPU multiplied."""
 
     def component(spec: Content) -> Content:
         grown = dict(spec)
@@ -132,8 +130,8 @@ def faster(document: Document, factor: float) -> Document:
     return Document.model_validate(content)
 
 
-def with_value(content: Content, path: str, value: object) -> None:
-    """Set the value at a dotted path, such as topology.components.split.tasks or streams[0].bytes."""
+def set_value(content: Content, path: str, value: object) -> None:
+    """Set the value at a path such as topology.components.split.tasks or streams[0].bytes."""
     keys: list[Key] = []
     here: Any = content
     rest = path
@@ -147,16 +145,18 @@ def with_value(content: Content, path: str, value: object) -> None:
         if below is None:
             below = cast("Any", here)[key] = {}
         elif not isinstance(below, dict | list):
-            raise InvalidInput(
-                f"--set {path}: `{dotted(keys)}` is {below!r} and holds nothing; the path ends there"
-            )
+            holds_nothing = f"`{dotted(keys)}` is {below!r} and holds nothing"
+            raise InvalidInput(f"--set {path}: {holds_nothing}; the path ends there")
         here = below
 
 
 def _step(
     content: Content, here: Any, keys: Sequence[Key], rest: str, path: str
 ) -> tuple[Key, str]:
-    """The next key of a path, and what is left of it. Names may have dots in them, so the longest that fits is taken."""
+    """The next key of a path, and what is left of it.
+
+    Names may have dots in them, so the longest that fits is taken.
+    """
     if isinstance(here, list):
         return _item(cast("list[Any]", here), rest, path)
     known = known_keys(keys)
@@ -196,7 +196,7 @@ def _counts(content: Content) -> dict[str, int]:
 
 
 def _forget_tasks(content: Content, recounted: set[str]) -> None:
-    """Keep what was measured task by task on components whose count was changed as totals per stream, without shares."""
+    """Turn measurements of tasks into totals per stream, for components with another count."""
     for stream in content.get("streams") or ():
         if stream["to"] in recounted:
             stream.pop("shares", None)
@@ -243,20 +243,20 @@ def _item(here: list[Any], rest: str, path: str) -> tuple[int, str]:
 
 
 def _unroll(content: Content, rest: str) -> None:
-    """Write out the range that a path's node stands in, so that it can differ from the others."""
+    """Write out the range that a path's node is in, so that it can differ from the others."""
     nodes = cast("Content", content["cluster"]["nodes"])
     for pattern in list(nodes):
         if any(rest == name or rest.startswith(f"{name}.") for name in expand(pattern)):
-            _written_out(content, [pattern])
+            _write_out(content, [pattern])
             return
 
 
-def _written_out(content: Content, patterns: Iterable[str]) -> None:
-    """Replace ranges by the nodes they stand for, in their order."""
+def _write_out(content: Content, patterns: Iterable[str]) -> None:
+    """Replace ranges by their nodes, in order."""
     wanted = set(patterns)
     nodes = cast("Content", content["cluster"]["nodes"])
     single = {
-        name: _copied(node) if pattern in wanted else node
+        name: _copy(node) if pattern in wanted else node
         for pattern, node in nodes.items()
         for name in (expand(pattern) if pattern in wanted else (pattern,))
     }
@@ -264,23 +264,26 @@ def _written_out(content: Content, patterns: Iterable[str]) -> None:
     nodes.update(single)
 
 
-def _copied(node: Content) -> Content:
-    return {key: dict(value) if isinstance(value, dict) else value for key, value in node.items()}  # pyright: ignore[reportUnknownArgumentType]
+def _copy(node: Content) -> Content:
+    return {
+        key: dict(cast("Content", value)) if isinstance(value, dict) else value
+        for key, value in node.items()
+    }
 
 
-def without(content: Content, pattern: str) -> None:
+def remove_nodes(content: Content, pattern: str) -> None:
     """Take nodes away, also from the pins of components and from what was measured."""
     nodes = cast("Content", (content.get("cluster") or {}).get("nodes") or {})
     measured = cast("Content", content.get("inventory") or {})
-    ranges = {stated: list(expand(stated)) for stated in nodes}
-    there = list(dict.fromkeys([*(name for names in ranges.values() for name in names), *measured]))
+    ranges = {key: list(expand(key)) for key in nodes}
+    stated = [name for names in ranges.values() for name in names]
+    there = list(dict.fromkeys([*stated, *measured]))
     gone = set(expand(pattern))
     if not there:
         raise InvalidInput(f"--without {pattern}: there is no cluster to take nodes from")
     for name in sorted(gone - set(there))[:1]:
-        raise InvalidInput(
-            f"--without {pattern}: the cluster has no node `{name}`{nearest(name, there)}; it has {_some(there)}"
-        )
+        missing = f"the cluster has no node `{name}`{nearest(name, there)}"
+        raise InvalidInput(f"--without {pattern}: {missing}; it has {_some(there)}")
     if gone == set(there):
         raise Infeasible(
             f"--without {pattern}: no node is left",
@@ -289,7 +292,7 @@ def without(content: Content, pattern: str) -> None:
             available=0,
             fix="take fewer nodes away",
         )
-    _written_out(content, [p for p, names in ranges.items() if gone & set(names) and names != [p]])
+    _write_out(content, [p for p, names in ranges.items() if gone & set(names) and names != [p]])
     for section in (nodes, measured):
         for name in gone & set(section):
             del section[name]
@@ -299,8 +302,9 @@ def without(content: Content, pattern: str) -> None:
             continue
         left = [node for pin in pins for node in expand(pin) if node not in gone]
         if not left:
+            only = f"it may run only on {', '.join(pins)}"
             raise Infeasible(
-                f"--without {pattern}: `{name}` has no node left, since it may run only on {', '.join(pins)}",
+                f"--without {pattern}: `{name}` has no node left, since {only}",
                 task=f"{name}.1",
                 resource="nodes",
                 needed=1,
@@ -317,7 +321,7 @@ def _components(content: Content) -> Iterable[tuple[str, Content]]:
     yield from (content.get("tasks") or {}).items()
 
 
-def add(content: Content, kind: str, count: object) -> None:
+def add_machines(content: Content, kind: str, count: object) -> None:
     """More machines of a type: nodes like those of the cluster, and more to rent in the catalog."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise InvalidInput(f"--add {kind}={count}: how many must be a whole number above 0")
@@ -329,9 +333,8 @@ def add(content: Content, kind: str, count: object) -> None:
             *dict.fromkeys(node["type"] for node in nodes.values() if node.get("type")),
             *catalog,
         ]
-        raise InvalidInput(
-            f"--add {kind}={count}: no machine type `{kind}`{nearest(kind, types)}; there is: {_some(types)}"
-        )
+        missing = f"no machine type `{kind}`{nearest(kind, types)}"
+        raise InvalidInput(f"--add {kind}={count}: {missing}; there is: {_some(types)}")
     if nodes:
         machine = like or {
             "type": kind,
@@ -349,7 +352,7 @@ def add(content: Content, kind: str, count: object) -> None:
         catalog[kind]["available"] += count
 
 
-def at_price(content: Content, kind: str, price: object) -> None:
+def set_price(content: Content, kind: str, price: object) -> None:
     """Another price of a machine type."""
     catalog: Mapping[str, Content] = content.get("catalog") or {}
     if kind not in catalog:

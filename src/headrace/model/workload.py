@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from headrace.model.build import build
-from headrace.model.components import Named, components_of
+from headrace.model.components import NamedComponent, components_of
 from headrace.model.document import (
     Cluster,
     Component,
@@ -20,8 +20,8 @@ from headrace.model.document import (
 )
 from headrace.model.problem import Problem
 from headrace.model.read import Inputs
-from headrace.model.streams import Flowing
-from headrace.model.what_if import faster
+from headrace.model.streams import DataFlow
+from headrace.model.what_if import multiply_rates
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Workload:
     def problem(
         self, tasks: Mapping[str, int] | None = None, machines: Mapping[str, int] | None = None
     ) -> Problem:
-        """The problem with these task counts, on these numbers of machines of the catalog (absent: on the file's cluster).
+        """The problem with these task counts, on so many machines of the catalog's types.
 
-        Nodes are called after their type: vt1-1, vt1-2, ..
+        Absent: on the file's cluster. Nodes are called after their type: vt1-1, vt1-2, ..
         """
         return build(self.with_machines(machines), tasks=tasks)
 
@@ -44,7 +44,7 @@ class Workload:
         return Node(type=kind, **facts)
 
     @cached_property
-    def components(self) -> tuple[Named, ...]:
+    def components(self) -> tuple[NamedComponent, ...]:
         """The components of all topologies, with their starting counts."""
         return tuple(components_of(self.inputs, {})[1])
 
@@ -52,7 +52,7 @@ class Workload:
     def spout_rate(self) -> float:
         """Tuples/s of all spouts together, as the files have them."""
         topologies, components = components_of(self.inputs, {})
-        rate = Flowing.of(self.inputs, topologies, components, []).rate
+        rate = DataFlow.of(self.inputs, topologies, components, []).rate
         return float(sum(r for r, c in zip(rate.tolist(), components, strict=True) if c.spec.spout))
 
     @property
@@ -70,8 +70,10 @@ class Workload:
         costs = (self.inputs.document.profile or {}).get(component, {})
         return costs.get(kind) or costs.get("*")
 
-    def decided(self, problem: Problem, machines: Mapping[str, int] | None = None) -> Document:
-        """The document of a plan, which stands alone: its counts, its machines as the cluster, and rates as the plan was made for.
+    def document_of_plan(
+        self, problem: Problem, machines: Mapping[str, int] | None = None
+    ) -> Document:
+        """All that a plan's file needs: its counts, its machines as the cluster, and its rates.
 
         What was measured task by task speaks of other counts; it is kept as totals per stream.
         """
@@ -82,12 +84,12 @@ class Workload:
             if self.spout_rate > 0
             else 1.0
         )
-        document = faster(self.with_machines(machines).document, factor)
+        document = multiply_rates(self.with_machines(machines).document, factor)
         update: dict[str, Any] = with_components(
             document,
             {
                 c.name: c.spec.model_copy(update={"tasks": tasks[c.name]})
-                for c in _named(self.inputs, document)
+                for c in _components(self.inputs, document)
             },
         )
         if document.traffic is not None:
@@ -105,7 +107,7 @@ class Workload:
         return document.model_copy(update=update)
 
     def with_machines(self, machines: Mapping[str, int] | None) -> Inputs:
-        """The files with a cluster of so many machines of the catalog's types; as they are where there are none."""
+        """The files with a cluster of so many machines of each catalog type; None: as they are."""
         if machines is None:
             return self.inputs
         nodes = {
@@ -120,7 +122,7 @@ class Workload:
 
 
 def with_components(document: Document, known: Mapping[str, Component]) -> dict[str, Any]:
-    """The topologies with these components in place of their own, as an update of the document."""
+    """An update of the document that puts these components in place of its own."""
     if document.topology is not None:
         components = {
             name: known.get(name, spec) for name, spec in document.topology.components.items()
@@ -139,7 +141,7 @@ def with_components(document: Document, known: Mapping[str, Component]) -> dict[
     return {"topologies": tuple(changed) or None}
 
 
-def _named(inputs: Inputs, document: Document) -> list[Named]:
+def _components(inputs: Inputs, document: Document) -> list[NamedComponent]:
     return components_of(replace(inputs, document=document), {})[1]
 
 

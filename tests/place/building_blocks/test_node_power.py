@@ -13,10 +13,10 @@ from headrace.model.document import FORMAT
 from headrace.model.problem import Floats, Problem
 from headrace.model.read import read_file, validated
 from headrace.place.building_blocks.node_power import (
-    by_power,
     computation_power,
     gflops,
     node_power,
+    rank_nodes,
 )
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "muhammad"
@@ -42,7 +42,7 @@ def problem_of(file: str, bound_by: str) -> Problem:
 
 def order(problem: Problem, power: Floats) -> str:
     """The last letters of the nodes' names, strongest first."""
-    return "".join(problem.nodes[n][-1] for n in by_power(problem, power))
+    return "".join(problem.nodes[n][-1] for n in rank_nodes(problem, power))
 
 
 @pytest.mark.parametrize(

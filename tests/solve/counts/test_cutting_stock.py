@@ -10,6 +10,7 @@ import pytest
 
 from headrace.judge.report import judge
 from headrace.model.generate import random_topology
+from headrace.model.request import Request
 from headrace.model.sizable import load_of, sizable
 from headrace.provision.headrace import headrace
 from headrace.solve.counts.cutting_stock import GRID, Sizes, best_held, dived, generated, packed
@@ -137,7 +138,7 @@ def test_random_topologies_are_within_five_percent_and_feasible_at_their_rate(
 ) -> None:
     content = random_topology(components, seed=seed)
     rate = times * sum(spec.get("rate", 0.0) for spec in content["topology"]["components"].values())
-    plan = headrace(workload_of(content), rate=rate)
+    plan = headrace(workload_of(content), Request(rate=rate))
     assert plan.rate >= rate * (1 - 1e-6)
     assert plan.gap is not None
     assert plan.gap <= 0.05

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from headrace.checks.problems import problem_of
 from headrace.lab.families import random_sections
 from headrace.planner import place
 from headrace.solve.instance import Instance
 from headrace.solve.rate import brim
 from headrace.solve.rate.brim import brimful_counts
 from tests.failures import label_failure
-from tests.problems import problem_of
 from tests.solve.small_instances import fits, least_by_brute_force, small_instance
 
 

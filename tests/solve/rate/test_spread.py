@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headrace.checks.problems import problem_of
 from headrace.planner import place
 from headrace.solve.classes import classes_of
 from headrace.solve.rate.spread import dealt, spread
-from tests.problems import problem_of
 
 
 def word_count(machines: int, tasks: int, **changes: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import InvalidInput
-from headrace.model.read import nearest
+from headrace.model.nearest import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

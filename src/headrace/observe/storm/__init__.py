@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from headrace.errors import InvalidInput
-from headrace.model.read import nearest
+from headrace.model.nearest import nearest
 from headrace.observe.storm.document import document_of
 from headrace.observe.storm.source import TIMEOUT_S, asked, saved
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from headrace.errors import InvalidInput
-from headrace.model.read import nearest
+from headrace.model.nearest import nearest
 from headrace.observe.storm.answers import Answers, kind_of, recognized
 
 TIMEOUT_S = 20.0

@@ -1,11 +1,10 @@
-"""Grouping executors into slots by the pairs that communicate (Muhammad, algorithms 2, 5 and 7)."""
+"""Executors into slots by the pairs that communicate (Muhammad, algorithms 2, 5 and 7)."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import Pairs
@@ -13,7 +12,11 @@ from headrace.model.problem import Pairs
 Affinity = Literal["seed_pair", "group"]
 
 
-def by_traffic(pairs: Pairs) -> Pairs:
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+def sort_by_traffic(pairs: Pairs) -> Pairs:
     """Pairs with the most traffic first; equal ones keep their order."""
     order = np.argsort(-pairs.tuples_per_s, kind="stable")
     return Pairs(
@@ -27,11 +30,14 @@ def by_traffic(pairs: Pairs) -> Pairs:
 def group_by_pairs(
     pairs: Pairs, executors: int, workers: int, affinity: Affinity = "seed_pair"
 ) -> Ints:
-    """Open a slot for each pair of which neither end is assigned, grow it to ceil(executors / workers); the slot of each, [T].
+    """The slot of each executor: a pair opens a slot, and connected executors fill it up, [T].
 
-    Leftovers, in the order of the pairs and then of the executors, are dealt round-robin from the
-    second slot on, as the thesis has it.
+    A pair opens a slot if neither of its two executors has one; a slot grows to
+    ceil(executors / workers). Leftovers, in the order of the pairs and then of the executors, are
+    dealt round-robin from the second slot on, as the thesis has it.
     """
+    from scipy.sparse import csr_array
+
     most = -(-executors // workers)
     slot_of = np.full(executors, -1, dtype=np.int64)
     weight = csr_array(
@@ -68,7 +74,7 @@ def group_by_pairs(
 
 
 def _frequently_communicating(preferred: Floats, fallback: Floats, slot_of: Ints) -> int | None:
-    """The unassigned executor with most traffic to the seed pair; where none has any, to the whole group."""
+    """The unassigned executor with most traffic to the seed pair, or else to the whole group."""
     for affinity in (preferred, fallback):
         open_affinity = np.where(slot_of < 0, affinity, 0.0)
         if open_affinity.max() > 0:
@@ -77,4 +83,4 @@ def _frequently_communicating(preferred: Floats, fallback: Floats, slot_of: Ints
 
 
 def _row(weight: csr_array, executor: int) -> Floats:
-    return np.asarray(weight[[executor], :].toarray()[0], dtype=np.float64)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    return np.asarray(weight[[executor], :].toarray()[0], dtype=np.float64)

@@ -1,0 +1,45 @@
+"""What is asked of an algorithm besides its problem: one object, handed over whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an algorithm gets as its second argument; it reads what it needs."""
+
+    objective: str = "traffic"  # traffic, rate, batch, nodes or balance
+    seed: int = 0
+    steps: int | None = None  # of search; None: as many as the problem's size asks for
+    deadline: Callable[[], bool] | None = None  # asked now and then: is time up?
+    rate: float | None = None  # tuples/s over all spouts that must be carried; None: the most
+    budget: float | None = None  # cost per time unit that machines may have
+
+
+DEFAULT_REQUEST = Request()
+
+
+@dataclass(slots=True)
+class Deadline:
+    """Says whether time is up, and remembers that it did, for the report."""
+
+    seconds: float | None
+    clock: Callable[[], float] = time.perf_counter
+    start: float = -1.0
+    passed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.start < 0:
+            self.start = self.clock()
+
+    def __call__(self) -> bool:
+        self.passed = self.seconds is not None and self.elapsed >= self.seconds
+        return self.passed
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return self.clock() - self.start

@@ -1,0 +1,39 @@
+"""The one front door to the algorithms: choose one, run it, time it, judge the result.
+
+No algorithm times, scores or logs itself. The library, the loop, the lab and Spark's fan-out all
+come through here.
+
+    result.py     a plan, or the refusal in its place
+    placing.py    place, compare, judge a plan that is given
+    sizing.py     size and provision: counts and machines, for absolute rates
+    stages.py     all stages, and what moves from the current plan
+    trade_off.py  rate against cost around a plan
+"""
+
+from headrace.judge.report import FIGURES
+from headrace.planner.placing import DEFAULT, best, compare, judge_current, place
+from headrace.planner.result import Outcome, Plan, Refusal
+from headrace.planner.sizing import provision, size
+from headrace.planner.stages import plan
+from headrace.planner.trade_off import Point, TradeOff, trade_off
+
+OBJECTIVES = tuple(FIGURES)
+
+__all__ = [
+    "DEFAULT",
+    "FIGURES",
+    "OBJECTIVES",
+    "Outcome",
+    "Plan",
+    "Point",
+    "Refusal",
+    "TradeOff",
+    "best",
+    "compare",
+    "judge_current",
+    "place",
+    "plan",
+    "provision",
+    "size",
+    "trade_off",
+]

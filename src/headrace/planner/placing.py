@@ -1,0 +1,134 @@
+"""Place a problem's tasks with one algorithm or with many, and judge a plan that is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from headrace.errors import HeadraceError, InvalidInput, Unsupported
+from headrace.judge.bounds import Bound, bound, no_bound
+from headrace.judge.report import FIGURES, judge
+from headrace.model.plan import assignment_from
+from headrace.model.problem import Problem
+from headrace.model.request import Deadline, Request
+from headrace.planner.result import Outcome, Plan, Refusal
+from headrace.registry import Algorithm, By, find, names
+
+DEFAULT = "headrace"
+BOUND_SHARE = 0.25  # of the seconds given: what a bound may take even if the search took them all
+
+
+def place(
+    problem: Problem,
+    by: By = DEFAULT,
+    *,
+    objective: str = "traffic",
+    options: Mapping[str, object] | None = None,
+    seed: int = 0,
+    steps: int | None = None,
+    seconds: float | None = None,
+    limit: Bound | None = None,
+    bounded: bool = True,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Plan:
+    """Place a problem's tasks and judge the plan; options given here go before the file's.
+
+    How good any plan could be is `limit` if given, else worked out; not at all if not `bounded`.
+    """
+    check_objective(objective)
+    algorithm = find("place", by)
+    stated = problem.options.get(algorithm.name, {})
+    deadline = Deadline(seconds, clock)
+    request = Request(objective=objective, seed=seed, steps=steps, deadline=deadline)
+    answer = algorithm(problem, request, {**stated, **(options or {})})
+    assignment = assignment_from(problem, answer, algorithm.name)
+    took, stopped = deadline.elapsed, "seconds" if deadline.passed else "done"
+    if limit is None:
+        limit = (
+            limit_of(problem, objective, algorithm, deadline)
+            if bounded
+            else no_bound(FIGURES[objective])
+        )
+    report = judge(problem, assignment, objective=objective, limit=limit, stopped=stopped)
+    return Plan(algorithm.name, objective, seed, took, problem, assignment, report)
+
+
+def limit_of(problem: Problem, objective: str, algorithm: Algorithm, used: Deadline) -> Bound:
+    """How good any plan could be; beside a plan that took no search, only what takes none either."""
+    cheap = not algorithm.takes_request
+    if used.seconds is None:
+        return bound(problem, FIGURES[objective], cheap=cheap)
+    left = max(used.seconds - used.elapsed, BOUND_SHARE * used.seconds)
+    return bound(problem, FIGURES[objective], cheap=cheap, deadline=Deadline(left, used.clock))
+
+
+def check_objective(objective: str) -> None:
+    """Refuse an objective that there is not."""
+    if objective not in FIGURES:
+        raise InvalidInput(f"no objective `{objective}`; there are: {', '.join(FIGURES)}")
+
+
+def compare(
+    problem: Problem,
+    by: Sequence[By] = (),
+    *,
+    objective: str = "traffic",
+    seed: int = 0,
+    steps: int | None = None,
+    seconds: float | None = None,
+) -> Iterator[Outcome]:
+    """The same problem through many schedulers, one after another; a refusal is a result too."""
+    check_objective(objective)
+    deadline = None if seconds is None else Deadline(seconds)
+    limit = bound(problem, FIGURES[objective], deadline=deadline)
+    for one in by or names("place"):
+        try:
+            yield place(
+                problem,
+                one,
+                objective=objective,
+                seed=seed,
+                steps=steps,
+                seconds=seconds,
+                limit=limit,
+            )
+        except HeadraceError as error:
+            yield Refusal(_name(one), objective, seed, 0.0, problem, error)
+        except Exception as error:
+            if find("place", one).ours:
+                raise
+            broken = Unsupported(f"it raised {type(error).__name__}: {error}")
+            yield Refusal(_name(one), objective, seed, 0.0, problem, broken)
+
+
+def _name(by: By) -> str:
+    return by if isinstance(by, str) else find("place", by).name
+
+
+def judge_current(
+    problem: Problem, *, objective: str = "traffic", scheduler: str = "given"
+) -> Plan:
+    """The plan that the files hold, judged."""
+    if problem.current is None:
+        raise InvalidInput("no plan to judge: give a file with `plan`")
+    check_objective(objective)
+    start = time.perf_counter()
+    report = judge(problem, problem.current, objective=objective)
+    took = time.perf_counter() - start
+    return Plan(scheduler, objective, 0, took, problem, problem.current, report)
+
+
+def best(results: Sequence[Outcome]) -> Plan | None:
+    """The best feasible plan for its objective, then by nodes, then by rate; None if there is none."""
+    feasible = [r for r in results if isinstance(r, Plan) and r.report.feasible]
+
+    def key(plan: Plan) -> tuple[float, int, float]:
+        rate = np.inf if plan.report.max_rate is None else plan.report.max_rate
+        highest = plan.objective == "rate"
+        value = rate if highest else getattr(plan.report, FIGURES[plan.objective])
+        score = np.inf if value is None else round(float(value), 9)
+        return (-score if highest else score, plan.report.nodes_used, -rate)
+
+    return min(feasible, key=key, default=None)
