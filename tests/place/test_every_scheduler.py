@@ -1,4 +1,4 @@
-"""The contract that every registered scheduler keeps, whatever it is after: the same problems for all."""
+"""The contract that every registered scheduler keeps: the same problems for all of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MATURITIES = {
     "exact",  # gives the optimum, or says that it does not
 }
 
-# Promise -> problems on which a scheduler must have given a plan, so that holding it means something.
+# Promise -> how many plans a scheduler must have given for the promise to mean something.
 LEAST = {
     "every task is placed once in a free slot": 10,
     "what it guards is never broken": 10,
@@ -103,7 +103,7 @@ def test_optimal_is_the_best_of_all_plans_tried_one_by_one() -> None:
 
 
 def least_traffic_of_all_plans(problem: Problem) -> float:
-    """The least that any feasible plan has; bandwidth may be overloaded: optimal does not guard it."""
+    """The least of any feasible plan; bandwidth may be overloaded, as optimal does not guard it."""
     slots = [
         (n, int(s))
         for n in range(len(problem.nodes))
