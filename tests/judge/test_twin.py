@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from headrace.checks.problems import Content, assignment, document, problem_of
+from headrace.checks.problems import Content, draw_assignment, draw_document, problem_of
 from headrace.judge.report import FIGURES, Report, gap, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from tests.judge.twin import Placed, Twin, max_rate
@@ -14,9 +14,9 @@ from tests.judge.twin import Placed, Twin, max_rate
 
 def case(seed: int) -> tuple[Content, Problem, Assignment, Placed]:
     random = Random(seed)
-    content = document(random)
+    content = draw_document(random)
     problem = problem_of(content)
-    plan = assignment(random, problem)
+    plan = draw_assignment(random, problem)
     return content, problem, plan, by_name(problem, plan)
 
 

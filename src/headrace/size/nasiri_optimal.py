@@ -21,9 +21,9 @@ import numpy as np
 from headrace.errors import InvalidInput, Unsupported
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.arrays import Ints
-from headrace.model.problem import CPU, Assignment
+from headrace.model.problem import CPU, THREAD, Assignment
 from headrace.model.request import DEFAULT_REQUEST, Request
-from headrace.model.sizable import THREAD, Load, load_of, sizable
+from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
 from headrace.solve.counts.exhaustive import Machines, best_placement
