@@ -58,7 +58,7 @@ papers: $(READY)
 	$(BIN)/headrace lab report --store build/lab --best headrace --out docs/scoreboard.md
 
 lock: $(READY)
-	$(LOCK) --upgrade pyproject.toml --group dev --output-file requirements.lock
+	$(LOCK) --upgrade pyproject.toml --extra spark --extra metis --group dev --output-file requirements.lock
 	$(LOCK) --upgrade --group java --output-file requirements-java.lock
 
 clean:

@@ -1,4 +1,4 @@
-"""The loop on a running fleet: nothing changes for long, then the rate doubles, a key gets hot, and a node is lost.
+"""The loop on a running fleet: all is quiet, the rate doubles, a key gets hot, a node is lost.
 
 A batch takes 30 points of CPU in all, and others leave 40 of every node: one large node holds
 everything, until the rate doubles.
@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -25,23 +25,19 @@ from killing import executors
 from measure import Row
 from pyspark import cloudpickle
 
-from headrace.control.loop import Entry
-from headrace.control.loop import Settings as Loop
-from headrace.control.on_spark import OnSpark, after_batches, aside, placement_of, problem_of
+from headrace.control.live import Site, decide_beside, on_fleet
+from headrace.control.loop import Entry, LoopSettings
+from headrace.control.on_spark import plan_first
 from headrace.errors import HeadraceError
 from headrace.model.cluster import nodes_of
 from headrace.model.document import FORMAT
-from headrace.model.read import validated
-from headrace.planner import place
+from headrace.model.read import Inputs, validated
 from headrace.run import Keyed, Topology
 from headrace.run.batches import BatchDone, Settings
-from headrace.run.cluster import executor_cores, wait_for_hosts
-from headrace.run.engine import run
-from headrace.run.fleet import Machine, local_fleet
-from headrace.run.located import SETTINGS
+from headrace.run.fleet import local_fleet
+from headrace.run.machines import machines_for
 from headrace.run.placement import PlanInForce
 from headrace.run.sources import draw, numbers
-from headrace.spark import session
 
 LINES, WORDS, PAYLOAD = 2000, 10, 100  # lines of a batch, words of a line, bytes of a word
 BATCH_EVERY_S = 2.0
@@ -50,7 +46,7 @@ CORES = {"n1": 4, "n2": 4, "n3": 2, "n4": 2}
 FREE = 40  # points that others leave of every node
 DECIDE_AFTER, AT_MOST = 6, 8  # batches; a decision that takes long makes the next one late
 SETTLING, WITHIN = 3, 3  # decisions until a plan is found, and after a change
-HOT = 0.6  # part of the words that are the hot key
+HOT = 0.6  # share of the words that are the hot key
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +138,7 @@ def rows(quick: bool) -> Iterator[Row]:
             yield Row("the loop on a local fleet", f"SKIPPED: {refusal.message}", "", False)
             return
     settled, rest = entries[:SETTLING], entries[SETTLING:]
-    yield from told("from storm-even's plan to a better one", settled)
+    yield from outcome("from storm-even's plan to a better one", settled)
     calm = [
         entry for entry in rest if entry.at_s <= times.double
     ]  # a decision's time is the number of batches before it
@@ -158,10 +154,10 @@ def rows(quick: bool) -> Iterator[Row]:
         ("a key gets hot", times.hot),
         ("a node is lost", lost),
     ):
-        yield from told(what, [entry for entry in rest if entry.at_s > since][:WITHIN])
+        yield from outcome(what, [entry for entry in rest if entry.at_s > since][:WITHIN])
 
 
-def told(what: str, entries: Sequence[Entry]) -> Iterator[Row]:
+def outcome(what: str, entries: Sequence[Entry]) -> Iterator[Row]:
     """Whether decisions have led to a better plan, and why."""
     first = next((i for i, entry in enumerate(entries) if entry.applied), None)
     value = "none" if first is None else f"after {first + 1}"
@@ -174,8 +170,8 @@ def told(what: str, entries: Sequence[Entry]) -> Iterator[Row]:
     yield Row(f"  {entries[-1 if first is None else first].reason}", "")
 
 
-def decisions(times: Times, folder: Path) -> tuple[list[Entry], float]:
-    """Run the topology on a fleet; what the loop decides, and when the node was lost."""
+def cluster() -> Inputs:
+    """Nodes of which others use all but a part."""
     nodes = {
         name: {
             "cpu": 100 * cores,
@@ -186,66 +182,66 @@ def decisions(times: Times, folder: Path) -> tuple[list[Entry], float]:
         }
         for name, cores in CORES.items()
     }
-    cluster = validated({"format": FORMAT, "cluster": {"nodes": nodes}}, {})
-    running, described = topology(times), nodes_of(cluster)
-    first = placement_of(
-        place(problem_of(running, described, {}, None), "storm-even"), "storm-even", described
+    return validated({"format": FORMAT, "cluster": {"nodes": nodes}}, {})
+
+
+def decisions(times: Times, folder: Path) -> tuple[list[Entry], float]:
+    """Run the topology on a fleet; what the loop decides, and when the node was lost."""
+    nodes, running = nodes_of(cluster()), topology(times)
+    first = plan_first(running, nodes, "storm-even")
+    with (
+        local_fleet(machines_for(nodes), folder / "fleet") as fleet,
+        on_fleet(fleet, "headrace-benchmark") as site,
+    ):
+        plan = site.put_in_force(running, first)
+        watch = Watch(plan, times, folder / "fleet")
+        run_with_loop(site, running, plan, watch, folder)
+    assert watch.lost_at is not None
+    return watch.decisions, watch.lost_at
+
+
+def run_with_loop(
+    site: Site, running: Topology, plan: PlanInForce, watch: Watch, folder: Path
+) -> None:
+    """The run, with a loop whose time is counted in batches."""
+    telemetry = folder / "telemetry"
+    world = site.watch(
+        running, plan, cluster(), telemetry, folder / "store", window_s=1, clock=lambda: watch.now
     )
-    machines = [
-        Machine(name, f"127.0.0.{i + 2}", cores, 1024)
-        for i, (name, cores) in enumerate(CORES.items())
-    ]
-    found: list[Entry] = []
-    with local_fleet(machines, folder / "fleet") as fleet:
-        spark = session(
-            app="headrace-benchmark", master=fleet.master, conf=SETTINGS | fleet.settings()
+    loop = LoopSettings(objective="traffic", interval_s=DECIDE_AFTER, dwell_s=DECIDE_AFTER)
+    with decide_beside(world, loop, watch.note_decision, watch.count_batch) as listen:
+        settings = Settings(
+            folder / "run",
+            batches=watch.times.end,
+            interval_s=BATCH_EVERY_S,
+            telemetry=telemetry,
+            listen=listen,
         )
-        try:
-            wait_for_hosts(spark, fleet.hosts.values())
-            plan, clock, lost = PlanInForce(running, first), [0.0], list[float]()
+        site.run(running, plan, settings)
 
-            def there() -> set[str]:
-                up = executor_cores(spark)
-                return {name for name, host in fleet.hosts.items() if host in up}
 
-            world = OnSpark(
-                spark,
-                running,
-                cluster,
-                plan,
-                folder / "telemetry",
-                folder / "store",
-                there,
-                window_s=1,
-                clock=lambda: clock[0],
-            )
-            loop = Loop(objective="traffic", interval_s=DECIDE_AFTER, dwell_s=DECIDE_AFTER)
-            with aside() as do:
+@dataclass(slots=True)
+class Watch:
+    """Counts batches, keeps decisions, and kills a node when its time has come."""
 
-                def say(entry: Entry) -> None:
-                    found.append(entry)
-                    if (
-                        clock[0] >= times.lost and not lost
-                    ):  # after a decision, so that it is the next one that meets it
-                        now = plan.current()
-                        assert now is not None
-                        lost.append(clock[0])
-                        lose(folder / "fleet", now.places["count", 0][0])
+    plan: PlanInForce
+    times: Times
+    fleet: Path
+    now: float = 0.0  # batches so far
+    lost_at: float | None = None
+    decisions: list[Entry] = field(default_factory=list[Entry])
 
-                deciding = after_batches(world, loop, say, do)
+    def count_batch(self, done: BatchDone) -> None:
+        self.now += 1
 
-                def listen(done: BatchDone) -> None:
-                    clock[0] += 1  # the loop's time is counted in batches
-                    deciding(done)
-
-                settings = Settings(
-                    folder / "run", hosts=fleet.hosts, batches=times.end, interval_s=BATCH_EVERY_S, telemetry=folder / "telemetry", listen=listen
-                )  # fmt: skip
-                run(spark, running, plan, settings)
-        finally:
-            spark.sparkContext.setLogLevel("OFF")
-            spark.stop()
-    return found, lost[0]
+    def note_decision(self, entry: Entry) -> None:
+        """Keep a decision; after one, so that it is the next that meets it, a node is lost."""
+        self.decisions.append(entry)
+        if self.now >= self.times.lost and self.lost_at is None:
+            placement = self.plan.current()
+            assert placement is not None
+            self.lost_at = self.now
+            lose(self.fleet, placement.places["count", 0][0])
 
 
 def lose(folder: Path, node: str) -> None:

@@ -9,8 +9,8 @@ times the load.
 How many tasks a component has decides what can be won. The target is for components of 10 tasks on
 average, 100 tasks to a node; the production cluster that `placing` measures has 2 tasks to a
 component. The other rows have larger components, which leave less to choose: of 33 tasks, a quarter
-of a node, and of 250, larger than any node, where most traffic crosses whoever places. The bound
-says how much less there could be at all.
+of a node, and of 250, larger than any node, where most traffic crosses in any plan. The bound says
+how much less there could be at all.
 
 What METIS gets: the graph of tasks, weights as integers, a target weight per part; once for all
 nodes (targets by capacity) and once for the largest nodes that together hold 1.05 times the load.
@@ -40,9 +40,7 @@ from headrace.solve.least_traffic.fit import feasible
 from headrace.solve.least_traffic.search import least_crossing_search, polish
 from headrace.solve.proof.bound import crossing_bound
 
-MOST_PAIRS = 20_000_000
-
-
+MOST_PAIRS = 20_000_000  # of tasks, in METIS's graph
 TARGET = 0.90  # of METIS's traffic
 MOST_TO_BOUND = 400  # components; with more, nothing says that any traffic must cross
 
@@ -68,7 +66,7 @@ LARGE = (
 
 
 def operator_graph(case: Case, seed: int) -> Instance:
-    """Components in a DAG: each reads one or two earlier ones, mostly near ones; sizes, loads and rates differ."""
+    """Components in a DAG, as the module's docstring describes them."""
     rng = np.random.default_rng([seed, case.components])
     share = rng.uniform(0.5, 2.0, case.components)
     count = np.maximum(1, np.round(case.tasks * share / share.sum())).astype(np.int64)
@@ -116,7 +114,7 @@ class Cost:
         return Cost(self.cpu_s + other.cpu_s, self.wall_s + other.wall_s)
 
 
-def timed(work: Callable[[], _Result]) -> tuple[_Result, Cost]:
+def time_work(work: Callable[[], _Result]) -> tuple[_Result, Cost]:
     """What work gives, and what it took."""
     cpu, wall = time.process_time(), time.perf_counter()
     result = work()
@@ -178,7 +176,7 @@ def metis(instance: Instance, graph: TaskGraph, nodes: Ints) -> tuple[Ints, Cost
     load = np.round(instance.demand[0, graph.owner, 0] * graph.tasks).astype(np.int32)
     pairs = pymetis.CSRAdjacency(graph.first.astype(np.int32), graph.neighbour.astype(np.int32))
     weight = graph.weight.astype(np.int32)
-    partition, cost = timed(
+    partition, cost = time_work(
         lambda: pymetis.part_graph(
             len(nodes), pairs, vweights=load, eweights=weight, tpwgts=share.tolist()
         )
@@ -215,7 +213,7 @@ def compare(case: Case, seed: int) -> Outcome:
     best, runs, their_cost = np.inf, Cost(0, 0), Cost(0, 0)
     for nodes in (np.arange(case.nodes), largest_nodes(instance)):
         x, cost = metis(instance, graph, nodes)
-        polished, more = timed(
+        polished, more = time_work(
             lambda x=x: polish(
                 instance, x, steps=max(1_000_000, 1_000 * case.components), seed=seed
             )
@@ -223,7 +221,7 @@ def compare(case: Case, seed: int) -> Outcome:
         runs, their_cost = runs + cost, their_cost + cost + more
         if polished is not None:
             best = min(best, polished.crossing)
-    found, our_cost = timed(lambda: least_crossing_search(instance, seed=seed))
+    found, our_cost = time_work(lambda: least_crossing_search(instance, seed=seed))
     if found is None or not feasible(instance, found.x):
         raise SystemExit(f"no feasible plan for {case}, seed {seed}")
     total = instance.total_weight
@@ -254,7 +252,7 @@ def rows(quick: bool) -> Iterator[Row]:
         promise = (f"<= {TARGET:.2f}", ratio <= TARGET) if case.promised else ("", None)
         yield Row(f"headrace's traffic / METIS's: {name}", f"{ratio:.3f}", *promise)
         yield Row(
-            "  part of all traffic that crosses, headrace and METIS", f"{ours:.3f}, {theirs:.3f}"
+            "  share of all traffic that crosses, headrace and METIS", f"{ours:.3f}, {theirs:.3f}"
         )
         least = statistics.median(o.bound / o.theirs for o in outcomes)
         if least > 0:

@@ -27,8 +27,8 @@ from killing import Executor, driver, executors, fleet_up, kill, started
 from measure import Row
 
 from headrace.errors import HeadraceError
+from headrace.model.topology import Topology, task_name
 from headrace.run.apps import load, topology_of
-from headrace.run.topology import Topology, task_name
 
 CLUSTER = "format: headrace/1\ncluster:\n  nodes:\n    n{1..3}: {cpu: 300, memory_mb: 768}\n"
 NODES = ("n1", "n2", "n3")

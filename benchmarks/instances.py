@@ -58,7 +58,7 @@ def _layout(layout: str, tasks: int) -> tuple[list[int], list[tuple[int, int]]]:
 
 
 def _sparse(rng: np.random.Generator, tasks: int) -> Floats:
-    """A random spanning tree, so that nothing is idle, and random pairs up to an average degree of 4."""
+    """A random spanning tree, so that no task is idle, and random pairs up to mean degree 4."""
     weight = np.zeros((tasks, tasks))
     for b in range(1, tasks):
         weight[rng.integers(b), b] = rng.uniform(1.0, 100.0)
@@ -70,7 +70,7 @@ def _sparse(rng: np.random.Generator, tasks: int) -> Floats:
 
 
 def _operators(rng: np.random.Generator, tasks: int) -> Floats:
-    """Components of 1..8 tasks in a chain with some shortcuts; a component pair's rate is spread unevenly over its task pairs."""
+    """Components of 1..8 tasks in a chain with some shortcuts; rates of task pairs are unequal."""
     owner = np.repeat(np.arange(tasks), rng.integers(1, 9, tasks))[:tasks]
     components = int(owner[-1]) + 1
     joined = [(a, a + 1) for a in range(components - 1)]

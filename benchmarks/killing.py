@@ -12,7 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.run.fleet import Fleet, down, up
+from headrace.run.fleet import Fleet
+from headrace.run.supervisor import start_fleet, stop_fleet
 
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 
@@ -31,9 +32,9 @@ class Executor:
 def fleet_up(cluster: Path, folder: Path) -> Generator[Fleet]:
     """A fleet that other processes find in its folder, for as long as the `with` lasts."""
     try:
-        yield up([str(cluster)], folder)
+        yield start_fleet([str(cluster)], folder)
     finally:
-        down(folder)
+        stop_fleet(folder)
 
 
 @contextmanager

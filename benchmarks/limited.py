@@ -1,4 +1,4 @@
-"""Throughput where the network is narrow: headrace's plan against storm-even's, in turns on one fleet whose nodes have 100 Mbit/s.
+"""Throughput where nodes have 100 Mbit/s: headrace's plan against storm-even's, in turns.
 
 One large node and two small ones; the widest stage of every topology has one to three tasks more
 than the large node has cores, so that no node can hold it. Every tuple carries 500 random bytes.
@@ -7,7 +7,7 @@ headrace plans for the objective of the loop on Spark (`batch`), from what the f
 storm-even's plan measured.
 
 What can be gained depends on the layout. Words go from every task of `split` to every task of
-`count`, so a node with a part x of both sends and receives x (1 - x) of all bytes: 0.24 where 13
+`count`, so a node with a share x of both sends and receives x (1 - x) of all bytes: 0.24 where 13
 tasks are dealt over three nodes, 0.07 on a node with 12 of them. With 18 tasks a stage the large
 node takes 2/3 at most, which is 2/9 as before, and there is little to gain: that is measured too.
 
@@ -26,7 +26,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,23 +34,20 @@ import numpy as np
 import pyarrow as pa
 from measure import Row, within
 from pyspark import cloudpickle
-from pyspark.sql import SparkSession
 
-from headrace.control.on_spark import OnSpark, placement_of, problem_of
-from headrace.control.prediction import Batch, measured, predicted
+from headrace.control.live import Site, on_fleet
+from headrace.control.on_spark import OnSpark, placement_from_plan, plan_first
+from headrace.control.prediction import BatchFigures, median_figures, predict_batch
 from headrace.errors import HeadraceError
 from headrace.model.cluster import nodes_of
 from headrace.model.read import Inputs, read
+from headrace.model.topology import Topology
 from headrace.planner import place
 from headrace.run.apps import load, topology_of
 from headrace.run.batches import BatchDone, Settings
-from headrace.run.cluster import wait_for_hosts
-from headrace.run.engine import run
-from headrace.run.fleet import Fleet, local_fleet, machines_of
-from headrace.run.located import SETTINGS
-from headrace.run.placement import Placement, PlanInForce, check_cores
-from headrace.run.topology import Topology
-from headrace.spark import session
+from headrace.run.fleet import local_fleet
+from headrace.run.machines import machines_of
+from headrace.run.placement import Placement, PlanInForce
 
 CLUSTER = """
 format: headrace/1
@@ -103,10 +100,10 @@ def laden_word_count(words: int, tasks: int, out: Path) -> Topology:
         "split": Laden(app.split),
     }
     laden = {
-        name: replace(topology.work[name], function=function)
+        name: replace(topology.code[name], function=function)
         for name, function in functions.items()
     }
-    return replace(topology, work={**topology.work, **laden})
+    return replace(topology, code={**topology.code, **laden})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +111,17 @@ class Turns:
     """Seconds of the batches that count, under each plan."""
 
     seconds: Mapping[str, list[float]]
-    remote: Mapping[str, float]  # part of all bytes that goes between nodes
-    foretold: Batch  # under headrace's plan, before it ran
-    happened: Batch
-    before: Batch  # under storm-even's plan
+    remote: Mapping[str, float]  # share of all bytes that goes between nodes
+    predicted: BatchFigures  # under headrace's plan, before it ran
+    happened: BatchFigures
+    before: BatchFigures  # under storm-even's plan
     batches: int
     misplaced: int
 
     @property
     def ratio(self) -> float:
-        return statistics.median(self.seconds["storm-even"]) / statistics.median(
-            self.seconds["headrace"]
-        )
+        even, ours = (statistics.median(self.seconds[by]) for by in ("storm-even", "headrace"))
+        return even / ours
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -134,152 +130,118 @@ def rows(quick: bool) -> Iterator[Row]:
         folder = Path(name)
         file = folder / "cluster.yaml"
         file.write_text(CLUSTER)
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])
         try:
-            with local_fleet(machines_of([file]), folder / "fleet", limits=["bandwidth"]) as fleet:
-                yield from on_fleet(fleet, read([file]), folder, quick)
+            with (
+                local_fleet(machines_of([file]), folder / "fleet", limits=["bandwidth"]) as fleet,
+                on_fleet(fleet, "benchmark", SHUFFLE) as site,
+            ):
+                yield Row(
+                    "nodes of 12, 6, 6 cores, 100 Mbit/s each; 500 random bytes per tuple; "
+                    "spark.shuffle.compress off",
+                    "",
+                )
+                yield from word_counts(site, read([file]), folder, quick)
+                yield from micro_topologies(site, read([file]), folder, quick)
         except HeadraceError as refusal:
             yield Row(
                 "throughput at 100 Mbit/s per node", f"SKIPPED: {refusal.message}", ">= 1.5", False
             )
 
 
-def on_fleet(fleet: Fleet, cluster: Inputs, folder: Path, quick: bool) -> Iterator[Row]:
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    spark = session(
-        app="benchmark", master=fleet.master, conf=SETTINGS | SHUFFLE | fleet.settings()
-    )
-    try:
-        wait_for_hosts(spark, fleet.hosts.values())
-        rounds = 1 if quick else 2
-        often = (
-            1 if quick else 5
-        )  # where something is promised: a busy machine makes single batches differ by half
-        yield Row(
-            "nodes of 12, 6, 6 cores, 100 Mbit/s each; 500 random bytes per tuple; spark.shuffle.compress off",
-            "",
-        )
-        words = 200_000 if quick else 400_000
-        for tasks, least in WORD_COUNT_TASKS.items():
-            out = folder / f"counts-{tasks}"
-            turns = rounds if least is None else often
-            found = in_turns(
-                spark,
-                laden_word_count(words, tasks, out),
-                fleet,
-                cluster,
-                folder / f"words-{tasks}",
-                turns,
-            )
-            check_counts(out, found.batches, words)
-            yield from told(
-                f"word count, {tasks} tasks a stage, {words:,} words per batch", words, found, least
-            )
-            yield from prediction(found) if least else ()
-        tuples = 20_000 if quick else 80_000
-        for shape, tasks in MICRO_TASKS.items():
-            options = {
-                "shape": shape,
-                "tasks": tasks,
-                "per_batch": tuples,
-                "payload_bytes": PAYLOAD_BYTES,
-                "out": str(folder / shape),
-            }
-            found = in_turns(
-                spark,
-                topology_of(load("micro"), options),
-                fleet,
-                cluster,
-                folder / f"micro-{shape}",
-                rounds,
-            )
-            yield from told(
-                f"{shape}, {tasks} tasks a bolt, {tuples:,} tuples per spout and batch",
-                tuples,
-                found,
-            )
-    finally:
-        spark.sparkContext.setLogLevel("OFF")
-        spark.stop()
+def word_counts(site: Site, cluster: Inputs, folder: Path, quick: bool) -> Iterator[Row]:
+    """Word count with two numbers of tasks, and how well its batches were predicted."""
+    words = 200_000 if quick else 400_000
+    for tasks, least in WORD_COUNT_TASKS.items():
+        out = folder / f"counts-{tasks}"
+        # More turns where something is promised: a busy machine makes single batches differ by half.
+        rounds = 1 if quick else 2 if least is None else 5
+        topology = laden_word_count(words, tasks, out)
+        turns = in_turns(site, topology, cluster, folder / f"words-{tasks}", rounds)
+        check_counts(out, turns.batches, words)
+        what = f"word count, {tasks} tasks a stage, {words:,} words per batch"
+        yield from throughput(what, words, turns, least)
+        if least is not None:
+            yield from prediction(turns)
 
 
-def in_turns(
-    spark: SparkSession,
-    topology: Topology,
-    fleet: Fleet,
-    cluster: Inputs,
-    folder: Path,
-    rounds: int,
-) -> Turns:
-    """One run in which the two plans take turns."""
-    nodes = nodes_of(cluster)
-    even = placement_of(
-        place(problem_of(topology, nodes, {}, None), "storm-even"), "storm-even", nodes
-    )
-    plan = PlanInForce(
-        topology, even, check=lambda placement: check_cores(topology, placement, fleet.cores)
-    )
-    world = OnSpark(
-        spark,
-        topology,
-        cluster,
-        plan,
-        folder / "telemetry",
-        folder / "store",
-        lambda: set(fleet.hosts),
-        window_s=1,
-    )
-    seen: list[BatchDone] = []
-    ours: list[tuple[Placement, Batch]] = []
+def micro_topologies(site: Site, cluster: Inputs, folder: Path, quick: bool) -> Iterator[Row]:
+    """Linear, diamond and star."""
+    tuples = 20_000 if quick else 80_000
+    for shape, tasks in MICRO_TASKS.items():
+        options = {
+            "shape": shape,
+            "tasks": tasks,
+            "per_batch": tuples,
+            "payload_bytes": PAYLOAD_BYTES,
+            "out": str(folder / shape),
+        }
+        topology = topology_of(load("micro"), options)
+        turns = in_turns(site, topology, cluster, folder / f"micro-{shape}", 1 if quick else 2)
+        what = f"{shape}, {tasks} tasks a bolt, {tuples:,} tuples per spout and batch"
+        yield from throughput(what, tuples, turns)
 
-    def listen(done: BatchDone) -> None:
-        seen.append(done)
-        world.seen(done)
-        since = len(seen) - WARM_UP
+
+@dataclass(slots=True)
+class Alternation:
+    """Listens to a run and has the two plans take turns; headrace's is made when it is first due."""
+
+    world: OnSpark
+    plan: PlanInForce
+    even: Placement
+    batches: list[BatchDone] = field(default_factory=list[BatchDone])
+    ours: tuple[Placement, BatchFigures] | None = None  # the plan, and what a batch will be
+
+    def listen(self, done: BatchDone) -> None:
+        self.batches.append(done)
+        self.world.add_batch(done)
+        since = len(self.batches) - WARM_UP
         if since > 0 and since % TURN == 0:
-            if not ours:
-                ours.append(planned(world))
-            plan.set((even, ours[0][0])[since // TURN % 2])
+            if self.ours is None:
+                self.ours = plan_from_measurements(self.world)
+            self.plan.set((self.even, self.ours[0])[since // TURN % 2])
 
+
+def in_turns(site: Site, topology: Topology, cluster: Inputs, folder: Path, rounds: int) -> Turns:
+    """One run in which the two plans take turns."""
+    even = plan_first(topology, nodes_of(cluster), "storm-even")
+    plan, telemetry = site.put_in_force(topology, even), folder / "telemetry"
+    world = site.watch(topology, plan, cluster, telemetry, folder / "store", window_s=1)
+    both = Alternation(world, plan, even)
     batches = WARM_UP + 2 * TURN * rounds
-    run(
-        spark,
-        topology,
-        plan,
-        Settings(
-            folder / "run",
-            hosts=fleet.hosts,
-            batches=batches,
-            telemetry=folder / "telemetry",
-            listen=listen,
-        ),
-    )
-    counted = [done for i, done in enumerate(seen[WARM_UP:]) if i % TURN]
+    settings = Settings(folder / "run", batches=batches, telemetry=telemetry, listen=both.listen)
+    site.run(topology, plan, settings)
+    assert both.ours is not None
+    ours, predicted = both.ours
+    counted = [done for i, done in enumerate(both.batches[WARM_UP:]) if i % TURN]
     by = {
         name: [done for done in counted if done.plan == name] for name in ("storm-even", "headrace")
     }
     return Turns(
-        {name: [done.seconds for done in found] for name, found in by.items()},
-        {
+        seconds={name: [done.seconds for done in found] for name, found in by.items()},
+        remote={
             name: sum(d.remote_bytes for d in found) / sum(d.total_bytes for d in found)
             for name, found in by.items()
         },
-        ours[0][1],
-        measured(by["headrace"], ours[0][0]),
-        measured(by["storm-even"], even),
-        len(seen),
-        sum(len(done.misplaced) for done in seen),
+        predicted=predicted,
+        happened=median_figures(by["headrace"], ours),
+        before=median_figures(by["storm-even"], even),
+        batches=len(both.batches),
+        misplaced=sum(len(done.misplaced) for done in both.batches),
     )
 
 
-def planned(world: OnSpark) -> tuple[Placement, Batch]:
+def plan_from_measurements(world: OnSpark) -> tuple[Placement, BatchFigures]:
     """headrace's plan from what was measured, and what a batch will be under it."""
     problem = world.problem()
     found = place(problem, "headrace", objective="batch")
     assert found.assignment is not None
-    return placement_of(found, "headrace", world.nodes()), predicted(problem, found.assignment)
+    placement = placement_from_plan(found, "headrace", world.nodes())
+    return placement, predict_batch(problem, found.assignment)
 
 
-def told(what: str, tuples: int, found: Turns, least: float | None = None) -> Iterator[Row]:
+def throughput(what: str, tuples: int, found: Turns, least: float | None = None) -> Iterator[Row]:
+    """Tuples/s under both plans, and their ratio."""
     for name, seconds in found.seconds.items():
         rate = tuples / statistics.median(seconds)
         yield Row(
@@ -291,9 +253,9 @@ def told(what: str, tuples: int, found: Turns, least: float | None = None) -> It
         else (f">= {least:g}", found.ratio >= least and not found.misplaced)
     )
     slip = f", {found.misplaced} tasks misplaced" if found.misplaced else ""
-    foretold = found.before.seconds / found.foretold.seconds
+    predicted = found.before.seconds / found.predicted.seconds
     yield Row(
-        f"    headrace / storm-even (foretold {foretold:.2f})",
+        f"    headrace / storm-even (predicted {predicted:.2f})",
         f"{found.ratio:.2f}{slip}",
         target,
         holds,
@@ -301,27 +263,28 @@ def told(what: str, tuples: int, found: Turns, least: float | None = None) -> It
 
 
 def prediction(found: Turns) -> Iterator[Row]:
-    """What was foretold of headrace's plan from batches under storm-even's, against what happened."""
-    foretold, happened = found.foretold, found.happened
+    """What was predicted of headrace's plan under storm-even's, against what happened."""
+    predicted, happened = found.predicted, found.happened
     yield Row(
-        "    foretold remote bytes, off by",
-        *within(off(foretold.remote_bytes, happened.remote_bytes), 10, "%"),
+        "    predicted remote bytes, off by",
+        *within(off(predicted.remote_bytes, happened.remote_bytes), 10, "%"),
     )
-    cpu = {node: off(foretold.cpu_ms.get(node, 0.0), ms) for node, ms in happened.cpu_ms.items()}
+    cpu = {node: off(predicted.cpu_ms.get(node, 0.0), ms) for node, ms in happened.cpu_ms.items()}
     worst = max(cpu, key=lambda node: cpu[node])
     yield Row(
-        f"    foretold CPU per node, off by most ({worst}, {happened.cpu_ms[worst]:.0f} ms)",
+        f"    predicted CPU per node, off by most ({worst}, {happened.cpu_ms[worst]:.0f} ms)",
         *within(cpu[worst], 15, "%"),
     )
     yield Row(
-        f"    foretold batch_seconds ({foretold.seconds:.2f} s; it took {happened.seconds:.2f} s), off by",
-        *within(off(foretold.seconds, happened.seconds), 20, "%"),
+        f"    predicted batch_seconds ({predicted.seconds:.2f} s; "
+        f"it took {happened.seconds:.2f} s), off by",
+        *within(off(predicted.seconds, happened.seconds), 20, "%"),
     )
 
 
-def off(foretold: float, happened: float) -> float:
+def off(predicted: float, happened: float) -> float:
     """Percent."""
-    return 100 * abs(foretold / happened - 1)
+    return 100 * abs(predicted / happened - 1)
 
 
 def check_counts(out: Path, batches: int, words: int) -> None:

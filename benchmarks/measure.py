@@ -1,4 +1,4 @@
-"""How benchmarks measure: medians after warm-up, whole commands in processes of their own, and a fixed loop to compare machines by."""
+"""How benchmarks measure: medians after warm-up, commands as processes, a calibration loop."""
 
 from __future__ import annotations
 

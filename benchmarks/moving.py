@@ -1,4 +1,8 @@
-"""Moving: transfers at their bound, block redistributions against brute force, relabelling, and safe orders replayed by the judge."""
+"""Moving: transfers, block redistributions, relabelling and safe orders.
+
+Transfers are compared with their bound and redistributions with brute force; the judge replays
+every state of a safe order.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +21,13 @@ from headrace.model.problem import Assignment
 from headrace.move.blocks import Blocks, classes, segments
 from headrace.move.mod import mod
 from headrace.move.optimal import optimal
-from headrace.move.relabel import moved, relabel
+from headrace.move.relabel import measure_move, relabel
 from headrace.move.ro_mod import ro_mod
 from headrace.move.safe_order import NoSafeOrder, safe_order
 from headrace.move.steps import Moves, Step, Volumes
 
-sys.path.insert(
-    0, str(Path(__file__).resolve().parents[1])
-)  # the plan pairs are those of the tests
+# The plan pairs are those of the tests.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.move.plan_pairs import broken_rules, random_pair, replayed
 
@@ -38,7 +41,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def redistributions(most: int) -> Iterator[Row]:
-    """Every (N, t) -> (Q, s) up to a size: each element once, and what is known about steps and costs."""
+    """Every (N, t) -> (Q, s) up to a size: each element moves once, steps and costs as known."""
     count = wrong = 0
     for n, t, q, s in product(range(1, most + 1), repeat=4):
         count += 1
@@ -133,13 +136,13 @@ def relabelling(count: int) -> Iterator[Row]:
     for seed in range(count):
         problem, old, new = random_pair(seed)
         found = relabel(problem, old, new)
-        before, after = moved(problem, old, new), moved(problem, old, found.plan)
+        before, after = measure_move(problem, old, new), measure_move(problem, old, found.plan)
         more += after[0] > before[0]
         saved.append(1 - after[0] / before[0])
         renamed = Assignment(
             np.random.default_rng(seed).permutation(len(problem.nodes))[old.node], old.worker
         )
-        left += moved(problem, old, relabel(problem, old, renamed).plan)[1] > 0
+        left += measure_move(problem, old, relabel(problem, old, renamed).plan)[1] > 0
     yield Row(f"relabel on {count} plan pairs: moves more than before", f"{more}", "0", more == 0)
     yield Row("  plans that differ only by node names and still move", f"{left}", "0", left == 0)
     yield Row("  megabytes saved on two random plans, mean", f"{100 * np.mean(saved):.0f} %")
@@ -165,7 +168,7 @@ def orders(count: int) -> Iterator[Row]:
         overloads += any(
             broken_rules(problem, state) for state in replayed(problem, old, order.moves)
         )
-        extra.append(order.mb / moved(problem, old, new)[0] - 1)
+        extra.append(order.mb / measure_move(problem, old, new)[0] - 1)
     least = math.ceil(0.95 * count)
     yield Row(
         f"safe order of {count} plan pairs at 85 % load: ordered",

@@ -258,11 +258,14 @@ def fitting(spark: SparkSession, folder: Path) -> Iterator[Row]:
 
 
 DRIVER = """
-import sys from pathlib import Path from headrace.observe import source from headrace.observe.follow
-import take_in from headrace.spark import session source.BYTES_PER_BATCH = 1  # every file is a
-batch of its own conf = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1
--XX:+UseSerialGC"}  # a quick start, since there are many take_in(session(master="local[2]",
-conf=conf), Path(sys.argv[1]), Path(sys.argv[2]))
+import sys
+from pathlib import Path
+from headrace.observe import source
+from headrace.observe.follow import take_in
+from headrace.spark import session
+source.BYTES_PER_BATCH = 1  # every file is a batch of its own
+conf = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # a quick start, since there are many
+take_in(session(master="local[2]", conf=conf), Path(sys.argv[1]), Path(sys.argv[2]))
 """
 BATCHES = 40
 

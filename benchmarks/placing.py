@@ -7,7 +7,8 @@ import statistics
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 from instances import CLUSTERS, microbenchmark, unsymmetric
@@ -25,10 +26,13 @@ from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.search import least_crossing_search
 from headrace.solve.proof.exact import least_crossing
 
-QUOTED = {  # ALGORITHMS 2.2: published optima of the micro-benchmarks
-    ("diamond", 10, "HOM"): 10, ("star", 18, "HOM"): 44, ("star", 28, "HOM"): 84,
-    ("diamond", 30, "HET"): 146, ("star", 30, "HET"): 86,
-}  # fmt: skip
+PUBLISHED = {  # optima of the micro-benchmarks
+    ("diamond", 10, "HOM"): 10,
+    ("star", 18, "HOM"): 44,
+    ("star", 28, "HOM"): 84,
+    ("diamond", 30, "HET"): 146,
+    ("star", 30, "HET"): 86,
+}
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -40,8 +44,8 @@ def rows(quick: bool) -> Iterator[Row]:
     yield from clusters()
 
 
-def deadline(seconds: float):
-    """Stop after so many seconds."""
+def deadline(seconds: float) -> Callable[[], bool]:
+    """Says whether so many seconds are over."""
     end = time.perf_counter() + seconds
     return lambda: time.perf_counter() >= end
 
@@ -61,7 +65,7 @@ def proofs(quick: bool) -> Iterator[Row]:
     done = sum(p.proven for p in proven.values())
     yield Row("micro-benchmarks proven optimal, of 72", f"{done}", "72", done == 72)
     yield Row("  all of them together", *within(seconds, 10, "s"))
-    wrong = [case for case, value in QUOTED.items() if abs(proven[case].bound - value) > 1e-6]
+    wrong = [case for case, value in PUBLISHED.items() if abs(proven[case].bound - value) > 1e-6]
     yield Row("  published optima matched, of 5", f"{5 - len(wrong)}", "5", not wrong)
     equal = sum(
         (f := least_crossing_search(microbenchmark(*case))) is not None
@@ -102,48 +106,64 @@ def unsymmetric_proofs(quick: bool) -> Iterator[Row]:
     yield Row("  of the proven ones reached by headrace's search", f"{reached} of {proven}")
 
 
-def against_the_others(quick: bool) -> Iterator[Row]:
-    """headrace's traffic over each other scheduler's, on problems where both are feasible; one second each."""
-    others = [e.name for e in entries("place") if e.name != "headrace"]
-    ratios: dict[str, list[float]] = defaultdict(list)
-    refused: dict[str, int] = defaultdict(int)
-    infeasible: dict[str, int] = defaultdict(int)
-    proven = equal = problems = placed = 0
-    missed: list[str] = []
+@dataclass
+class Tally:
+    """headrace beside the other schedulers, over all problems of the suite."""
+
+    problems: int = 0
+    feasible: int = 0  # of them, for headrace
+    proven: int = 0  # by `optimal`
+    equal: int = 0  # of these, headrace's traffic is as low
+    missed: list[str] = field(default_factory=list[str])  # feasible for another only
+    ratios: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    refused: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    infeasible: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+
+def compare_on_suite(others: list[str], quick: bool) -> Tally:
+    """Every problem of the suite with every scheduler, one second each."""
+    tally = Tally()
     for _, name, problem in suite(quick):
-        problems += 1
+        tally.problems += 1
         ours = _report(problem, "headrace")
-        placed += ours is not None and ours.feasible
+        tally.feasible += ours is not None and ours.feasible
         for other in others:
             report = _report(problem, other)
             if report is None or not report.feasible:
-                (refused if report is None else infeasible)[other] += 1
+                (tally.refused if report is None else tally.infeasible)[other] += 1
                 continue
             if ours is None or not ours.feasible:
-                missed.append(f"{name} ({other} is feasible)")
+                tally.missed.append(f"{name} ({other} is feasible)")
                 continue
-            ratio = _ratio(ours.inter_node_traffic, report.inter_node_traffic)
+            traffic = ours.inter_node_traffic, report.inter_node_traffic
+            ratio = _ratio(*traffic)
             if ratio > 1 + 1e-9:
-                print(
-                    f"headrace {ours.inter_node_traffic:g} above {other} {report.inter_node_traffic:g}: {name}"
-                )
+                print(f"headrace {traffic[0]:g} above {other} {traffic[1]:g}: {name}")
             if other == "optimal" and report.stopped == "done":
-                proven += 1
-                equal += ratio <= 1 + 1e-9
-            ratios[other].append(ratio)
-    yield Row("problems in the suite; headrace feasible on", f"{problems}; {placed}")
+                tally.proven += 1
+                tally.equal += ratio <= 1 + 1e-9
+            tally.ratios[other].append(ratio)
+    return tally
+
+
+def against_the_others(quick: bool) -> Iterator[Row]:
+    """headrace's traffic over each other scheduler's, where both are feasible."""
+    others = [e.name for e in entries("place") if e.name != "headrace"]
+    tally = compare_on_suite(others, quick)
+    counts = f"{tally.problems}; {tally.feasible}"
+    yield Row("problems in the suite; headrace feasible on", counts)
     yield Row(
         "  feasible for another and not for headrace",
-        "; ".join(missed) or "none",
+        "; ".join(tally.missed) or "none",
         "none",
-        not missed,
+        not tally.missed,
     )
     for other in others:
         if other == "optimal":
             continue
-        r = np.array(ratios[other])
+        r = np.array(tally.ratios[other])
         figure = f"mean {r.mean():.2f}, most {r.max():.2f}" if len(r) else "never feasible"
-        left = f"{len(r)} feasible, {infeasible[other]} not, {refused[other]} refused"
+        left = f"{len(r)} feasible, {tally.infeasible[other]} not, {tally.refused[other]} refused"
         yield Row(
             f"headrace's traffic / {other}'s ({left})",
             figure,
@@ -152,16 +172,12 @@ def against_the_others(quick: bool) -> Iterator[Row]:
         )
     yield Row(
         "optimal proven in 1 s; of them equalled by headrace",
-        f"{proven}; {equal}",
+        f"{tally.proven}; {tally.equal}",
         ">= 95 %",
-        equal >= 0.95 * proven,
+        tally.equal >= 0.95 * tally.proven,
     )
     own = inspect.getsource(sys.modules[headrace.__module__])
-    starts = [
-        e.name
-        for e in entries("place")
-        if e.name != "headrace" and f"place.{e.name.replace('-', '_')} import" in own
-    ]
+    starts = [other for other in others if f"place.{other.replace('-', '_')} import" in own]
     yield Row("  other schedulers whose plans headrace starts from", ", ".join(starts) or "none")
 
 
@@ -200,10 +216,20 @@ def operator_instance(tasks: int, nodes: int, components: int = 40, seed: int = 
     capacity = rng.choice([1.0, 2.0, 3.0], nodes)
     capacity *= 1.2 * (load * count).sum() / capacity.sum()
     return Instance(
-        count=count, edge_a=a, edge_b=b, edge_weight=rate / (count[a] * count[b]), demand=load[None, :, None], node_type=np.zeros(nodes, np.int64),
-        capacity=capacity[:, None], allowed=np.ones((components, nodes), bool), apart=np.zeros(components, bool), group=np.zeros(components, np.int64),
-        slots=np.full(nodes, 4), heap=np.array([np.inf]), memory=np.zeros(components),
-    )  # fmt: skip
+        count=count,
+        edge_a=a,
+        edge_b=b,
+        edge_weight=rate / (count[a] * count[b]),
+        demand=load[None, :, None],
+        node_type=np.zeros(nodes, np.int64),
+        capacity=capacity[:, None],
+        allowed=np.ones((components, nodes), bool),
+        apart=np.zeros(components, bool),
+        group=np.zeros(components, np.int64),
+        slots=np.full(nodes, 4),
+        heap=np.array([np.inf]),
+        memory=np.zeros(components),
+    )
 
 
 def at_scale(quick: bool) -> Iterator[Row]:
@@ -226,7 +252,6 @@ def clusters() -> Iterator[Row]:
         problem = production_problem()
         seconds = median_seconds(lambda: headrace(problem))
         report, ras = judge(problem, headrace(problem)), place(problem, "storm-ras").report
-        assert ras is not None
         yield Row(
             "production cluster, all 50 topologies placed by headrace", *within(seconds, 2, "s")
         )

@@ -1,4 +1,4 @@
-"""Problems to compare schedulers on: seeded random topologies and clusters, and the files in examples/."""
+"""Problems to compare schedulers on: random ones with a seed, and the files in examples/."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def problem_of(content: dict[str, Any]) -> Problem:
 
 
 def suite(quick: bool) -> Iterator[tuple[str, str, Problem]]:
-    """Family, name and problem: 72 micro-benchmarks, the examples, the production cluster, 200 random ones."""
+    """Family, name and problem: micro-benchmarks, examples, the production cluster, random ones."""
     for family in ("micro-homogeneous", "micro-heterogeneous"):
         for case in cases(family)[:: 6 if quick else 1]:
             yield "micro-benchmarks", f"{case.name} {family}", problem_of(json.loads(case.sections))

@@ -1,4 +1,7 @@
-"""Run the benchmarks and print one table; `--quick` for a smaller run, names to choose some, `--markdown` for the README."""
+"""Run the benchmarks and print one table.
+
+`--quick` is a smaller run, names choose some benchmarks, `--markdown` prints a table for documents.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,18 @@ import sys
 from measure import Row, calibration
 
 BENCHMARKS = (
-    "ground", "placing", "against_metis", "sizing", "moving", "observing", "running", "limited", "applications", "adapting", "laboratory",
-)  # fmt: skip
+    "ground",
+    "placing",
+    "against_metis",
+    "sizing",
+    "moving",
+    "observing",
+    "running",
+    "limited",
+    "applications",
+    "adapting",
+    "laboratory",
+)
 
 
 def main() -> int:
@@ -22,7 +35,8 @@ def main() -> int:
     chosen = [a for a in arguments if not a.startswith("-")] or BENCHMARKS
     date = datetime.datetime.now(datetime.UTC).date()
     print(
-        f"{date}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; calibration loop {calibration():.3f} s\n"
+        f"{date}, {platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}; calibration loop {calibration():.3f} s\n"
     )
     if markdown:
         print("| what | measured | target | |\n|---|---:|---:|---|")

@@ -1,4 +1,4 @@
-"""Sizing and provisioning: the papers' cases, random pipelines, and the cheapest machines for a rate."""
+"""Sizing and provisioning: the papers' cases, random pipelines, cheapest machines for a rate."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EXTENTS: tuple[Extent, ...] = ("small", "medium", "large")
 
 def rows(quick: bool) -> Iterator[Row]:
     """Measure."""
-    yield from published()
+    yield from published_cases()
     yield from random_pipelines(quick)
     yield from nasiris_cases(quick)
     yield from least_cost_of_examples()
@@ -63,13 +63,13 @@ def sharing(files: Workload) -> Workload:
     return workload(content | {"machine_per_task": False})
 
 
-def timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    """What work gives, and its seconds of CPU: what it takes on a machine that does nothing else, since it keeps one core busy."""
+def time_on_cpu(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What work gives, and its CPU seconds: it keeps one core busy, so these are its seconds."""
     start = time.process_time()
     return work(), time.process_time() - start
 
 
-def published() -> Iterator[Row]:
+def published_cases() -> Iterator[Row]:
     """Flight and WRF (Cao, tables 1, 2 and 6)."""
     for name in ("flight", "wrf"):
         files = cao(name)
@@ -89,9 +89,9 @@ def published() -> Iterator[Row]:
         for other in (vm_greedy, uniform):
             yield Row(
                 f"  {other.__name__} as a share of it",
-                f"{other(files, budget=BUDGET).rate / best.rate:.3f}",
+                f"{other(files, Request(budget=BUDGET)).rate / best.rate:.3f}",
             )
-        shared = provision(sharing(files), budget=BUDGET)
+        shared = provision(sharing(files), Request(budget=BUDGET))
         yield Row(
             "  headrace with shared machines, the same budget",
             f"{shared.rate / best.rate:.3f}",
@@ -123,14 +123,20 @@ def random_pipelines(quick: bool) -> Iterator[Row]:
                 ("headrace", provision),
             ):
                 shares[name].append(algorithm(files, Request(budget=budget)).rate / best.rate)
-            cheap = provision(sharing(files), rate=best.rate)
+            cheap = provision(sharing(files), Request(rate=best.rate))
             per_cost.append(cheap.rate / cheap.cost / (best.rate / best.cost))
         for name, values in shares.items():
-            what = f"{modules} modules x 16 types, {count} instances: {name} as a share of the optimum, mean (least)"
+            what = (
+                f"{modules} modules x 16 types, {count} instances: "
+                f"{name} as a share of the optimum, mean (least)"
+            )
             least = min(values)
             target = (">= 0.99", least >= 0.99) if name == "headrace" else ("", None)
             yield Row(what, f"{statistics.mean(values):.3f} ({least:.3f})", *target)
-        what = f"  shared machines, {len(per_cost)} instances: rate per cost over that of the optimum, mean (least)"
+        what = (
+            f"  shared machines, {len(per_cost)} instances: "
+            "rate per cost over that of the optimum, mean (least)"
+        )
         yield Row(
             what,
             f"{statistics.mean(per_cost):.3f} ({min(per_cost):.3f})",
@@ -141,7 +147,7 @@ def random_pipelines(quick: bool) -> Iterator[Row]:
     for seed in range(2 if quick else 6):
         content = cao_pipeline(100, 200, seed=seed)
         files, budget = workload(content), cao_budgets(content)[seed]
-        times.append(timed(lambda f=files, b=budget: optimal(f, Request(budget=b)))[1])
+        times.append(time_on_cpu(lambda f=files, b=budget: optimal(f, Request(budget=b)))[1])
     yield Row(
         f"100 modules x 16 types, {len(times)} instances: the optimum, proven; longest",
         *within(max(times), 10, "s CPU"),
@@ -159,7 +165,7 @@ def nasiris_cases(quick: bool) -> Iterator[Row]:
         for layout in LAYOUTS:
             for extent in EXTENTS[:2] if quick else EXTENTS:
                 files = workload(nasiri_scenario(layout, extent, fixed))
-                ours, seconds = timed(lambda f=files: size(f))
+                ours, seconds = time_on_cpu(lambda f=files: size(f))
                 theirs = nasiri(files)
                 bound = ours.bound or 0.0
                 counted = ds2(at_rate(layout, extent, fixed, bound), utilisation=1.0, restart_s=0.0)
@@ -201,12 +207,12 @@ def at_rate(layout: Layout, extent: Extent, fixed: float, rate: float) -> Worklo
 
 
 def placed_rate(sized: Sized) -> float:
-    """What counts sustain when our own scheduler places them; 0 where it finds no plan even at half their rate."""
+    """What counts sustain when our own scheduler places them; 0 if it cannot at half their rate."""
     for factor in (1.0, 0.9, 0.8, 0.7, 0.6, 0.5):
         problem = sized.problem
         slower = replace(problem, rate=problem.rate * factor, cpu_rate=problem.cpu_rate * factor)
         try:
-            return thread_rate(slower, place_by_headrace(slower, objective="rate", steps=60_000))
+            return thread_rate(slower, place_by_headrace(slower, Request("rate", steps=60_000)))
         except HeadraceError:
             continue
     return 0.0
@@ -217,10 +223,16 @@ def least_cost_of_examples() -> Iterator[Row]:
     for name in ("flight", "wrf"):
         files = cao(name)
         best = optimal(files, Request(budget=BUDGET))
-        for part in (0.4, 0.7, 1.0):
-            plan, seconds = timed(lambda f=files, r=best.rate * part: provision(sharing(f), rate=r))
-            alone = optimal(files, Request(rate=best.rate * part))
-            what = f"{name} at {part:g} of the best rate: {len(plan.problem.nodes)} machines, {plan.cost / alone.cost:.3f} of the cost alone"
+        for share in (0.4, 0.7, 1.0):
+            rate = best.rate * share
+            plan, seconds = time_on_cpu(
+                lambda f=files, r=rate: provision(sharing(f), Request(rate=r))
+            )
+            alone = optimal(files, Request(rate=rate))
+            what = (
+                f"{name} at {share:g} of the best rate: {len(plan.problem.nodes)} machines, "
+                f"{plan.cost / alone.cost:.3f} of the cost alone"
+            )
             yield Row(what, f"gap {plan.gap:.4f}, {seconds:.1f} s CPU")
 
 
@@ -234,7 +246,7 @@ def least_cost(quick: bool) -> Iterator[Row]:
         rate = (1, 10, 30, 60)[case % 4] * sum(
             spec.get("rate", 0.0) for spec in content["topology"]["components"].values()
         )
-        plan, seconds = timed(lambda c=content, r=rate: carried(workload(c), r))
+        plan, seconds = time_on_cpu(lambda c=content, r=rate: provision_for(workload(c), r))
         machines = len(plan.problem.nodes)
         gap = plan.gap or 0.0
         gaps.append(gap)
@@ -246,7 +258,10 @@ def least_cost(quick: bool) -> Iterator[Row]:
             if plan.rate < rate * (1 - 1e-6)
             else ""
         )
-        what = f"least cost, {components} components on {machines} machines ({plan.problem.task_count} tasks){lowered}"
+        what = (
+            f"least cost, {components} components on {machines} machines "
+            f"({plan.problem.task_count} tasks){lowered}"
+        )
         proven = ", proven" if gap < 1e-6 else ""
         yield Row(
             what,
@@ -263,9 +278,9 @@ def least_cost(quick: bool) -> Iterator[Row]:
     )
 
 
-def carried(files: Workload, rate: float) -> Provisioned:
-    """The cheapest machines for a rate; where there are too few of them, for most of what they carry."""
+def provision_for(files: Workload, rate: float) -> Provisioned:
+    """The cheapest machines for a rate; where there are too few, for most of what they carry."""
     try:
-        return provision(files, rate=rate)
+        return provision(files, Request(rate=rate))
     except Infeasible as refusal:
-        return provision(files, rate=MOST * (refusal.available or rate))
+        return provision(files, Request(rate=MOST * (refusal.available or rate)))

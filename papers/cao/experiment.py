@@ -1,15 +1,15 @@
-"""Cao et al. 2020: the random workflows of section 5, and the two measured ones of section 6 in the paper's own model."""
+"""Cao et al. 2020: random workflows (section 5), two measured ones in its own model (section 6)."""
 
 from __future__ import annotations
 
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from headrace.lab.chart import bars, lines
 from headrace.lab.claims import Measured
 from headrace.lab.fan_out import fan_out
 from headrace.lab.papers import Experiment, Table
-from headrace.model.arrays import Ints
+from headrace.model.arrays import Floats, Ints
 from headrace.model.generate import cao_budgets, cao_pipeline
 from headrace.model.read import read, validated
 from headrace.model.request import Request
@@ -25,7 +25,7 @@ from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
 from headrace.planner import provision
 from headrace.provision.botm import bottleneck, select_vt
-from headrace.provision.one_each import Shop, rented, shop_of, worst_everywhere
+from headrace.provision.one_each import Shop, plan_one_each, rent_worst_everywhere, shop_of
 from headrace.registry import find
 
 if TYPE_CHECKING:
@@ -52,17 +52,25 @@ PRINTED: dict[str, dict[str, Choice]] = {  # tables 4 and 8
     },
 }
 CLUSTERS = {  # tables 3 and 7, where the text has them; C2 is taken from table 4
-    "C1": (4, 2, 0, 4), "C3": (4, 4, 3, 2), "C4": (4, 2, 0, 2), "C5": (4, 2, 1, 3), "C6": (0, 2, 3, 3),
-}  # fmt: skip
+    "C1": (4, 2, 0, 4),
+    "C3": (4, 4, 3, 2),
+    "C4": (4, 2, 0, 2),
+    "C5": (4, 2, 1, 3),
+    "C6": (0, 2, 3, 3),
+}
 RUNS = {  # throughput of three runs each, tables 5 (tuples/min) and 9 (tuples/hour)
     "flight": {
-        "BOTM": (2398, 2356, 2414), "VM-GREEDY": (1886, 2192, 968), "C1, 1": (1510, 1590, 1618), "C1, 2": (1770, 1686, 1838),
-        "C2, 1": (72, 66, 66), "C2, 2": (82, 64, 76), "C2, 3": (76, 64, 82), "C2, 4": (78, 72, 96), "C3, 1": (1892, 1586, 1540),
-        "C3, 2": (1988, 1620, 352), "C3, 3": (230, 238, 240), "C3, 4": (216, 232, 236),
+        "BOTM": (2398, 2356, 2414), "VM-GREEDY": (1886, 2192, 968),
+        "C1, 1": (1510, 1590, 1618), "C1, 2": (1770, 1686, 1838),
+        "C2, 1": (72, 66, 66), "C2, 2": (82, 64, 76),
+        "C2, 3": (76, 64, 82), "C2, 4": (78, 72, 96),
+        "C3, 1": (1892, 1586, 1540), "C3, 2": (1988, 1620, 352),
+        "C3, 3": (230, 238, 240), "C3, 4": (216, 232, 236),
     },
     "wrf": {
-        "BOTM": (240, 240, 240), "VM-GREEDY": (216, 216, 198), "C4, 1": (60, 120, 18), "C5, 1": (66, 18, 24), "C5, 2": (18, 12, 36),
-        "C5, 3": (24, 30, 18), "C6, 1": (48, 18, 18), "C6, 2": (18, 18, 18), "C6, 3": (108, 6, 30),
+        "BOTM": (240, 240, 240), "VM-GREEDY": (216, 216, 198), "C4, 1": (60, 120, 18),
+        "C5, 1": (66, 18, 24), "C5, 2": (18, 12, 36), "C5, 3": (24, 30, 18),
+        "C6, 1": (48, 18, 18), "C6, 2": (18, 18, 18), "C6, 3": (108, 6, 30),
     },
 }  # fmt: skip
 SECONDS = {"flight": 60, "wrf": 3600}  # of the unit that a table counts in
@@ -114,7 +122,8 @@ def small_problems() -> Found:
     }
     columns = ["(modules, edges, types)", "by", "optimal, of 50", "share of the optimum, mean"]
     table = Table(
-        "Small problems; headrace may mix machine types in a module, so it can be above the optimum of one type",
+        "Small problems; headrace may mix machine types in a module, "
+        "so it can be above the optimum of one type",
         columns,
         rows,
     )
@@ -128,16 +137,33 @@ def small_problems() -> Found:
 def rate_of(workload: Workload, by: str, budget: float) -> float:
     """Tuples/s that the judge gives the plan of an algorithm."""
     report = provision(workload, by, budget=budget).report
-    assert report is not None
     assert report.max_rate is not None
     return report.max_rate
 
 
+class Cells(NamedTuple):
+    """Fig. 7's grid, [size, instance, budget level]."""
+
+    rate: Mapping[str, Floats]  # tuples/s by algorithm
+    steps: Ints  # of BOTM
+    wall_s: float
+    cpu_s: float
+
+
 def grid(spark: SparkSession) -> Found:
     """Fig. 7: 20 sizes x 20 instances x 6 budgets, spread over Spark."""
+    cells = run_grid(spark)
+    return grid_claims(cells), grid_tables(cells), grid_plots(cells)
+
+
+def run_grid(spark: SparkSession) -> Cells:
+    """Every workflow of fig. 7 with every algorithm and budget."""
 
     def instance(item: tuple[int, int]) -> tuple[dict[str, list[float]], list[int], float]:
-        """Rates by algorithm, one per budget; BOTM's steps; CPU seconds. Nested, so that workers need not import this file."""
+        """Rates by algorithm, one per budget; BOTM's steps; CPU seconds.
+
+        Nested, so that workers need not import this file.
+        """
         start = time.process_time()
         index, seed = item
         modules = SMALLEST - 1 + index
@@ -165,11 +191,17 @@ def grid(spark: SparkSession) -> Found:
         for by in BY
     }
     steps = np.array([taken for _, taken, _ in results]).reshape(SIZES, INSTANCES, LEVELS)
+    return Cells(rate, steps, wall_s, sum(cpu for _, _, cpu in results))
+
+
+def grid_claims(cells: Cells) -> dict[str, Measured]:
+    """What section 5.2 says of fig. 7."""
+    rate, steps = cells.rate, cells.steps
     mean = {by: values.mean() for by, values in rate.items()}
     level = {by: values.mean(axis=(0, 1)) for by, values in rate.items()}
     ratio = {by: float((rate["botm"] / values).mean()) for by, values in rate.items()}
     late = int(steps[9:].max())
-    measured = {
+    return {
         "fig-7-vm-greedy": Measured(
             float(mean["botm"] / mean["vm-greedy"]),
             shape=bool(mean["botm"] > mean["vm-greedy"]),
@@ -188,6 +220,12 @@ def grid(spark: SparkSession) -> Found:
             note=f"At most {late} iterations; {float(np.median(steps[9:])):.0f} in the median.",
         ),
     }
+
+
+def grid_tables(cells: Cells) -> list[Table]:
+    """Means by budget level, and what the grid took."""
+    rate = cells.rate
+    level = {by: values.mean(axis=(0, 1)) for by, values in rate.items()}
     by_level = [
         [
             n + 1,
@@ -196,7 +234,8 @@ def grid(spark: SparkSession) -> Found:
         ]
         for n in range(LEVELS)
     ]
-    tables = [
+    count = SIZES * INSTANCES * LEVELS * len(BY)
+    return [
         Table(
             "Mean tuples/s over 400 workflows by budget level",
             ["level", *BY, "botm / optimal, mean"],
@@ -205,21 +244,18 @@ def grid(spark: SparkSession) -> Found:
         Table(
             "The grid",
             ["cells", "seconds", "CPU seconds", "BOTM's iterations at index 5, most"],
-            [
-                [
-                    len(items) * LEVELS * len(BY),
-                    round(wall_s),
-                    round(sum(cpu for _, _, cpu in results)),
-                    int(steps[4].max()),
-                ]
-            ],
+            [[count, round(cells.wall_s), round(cells.cpu_s), int(cells.steps[4].max())]],
         ),
     ]
-    plots = {
+
+
+def grid_plots(cells: Cells) -> dict[str, str]:
+    """Fig. 7 for three of the six budget levels."""
+    return {
         f"fig-7-level-{n}.svg": lines(
             f"Throughput at budget level {n} (fig. 7)",
             {
-                by: [(i + 1.0, float(rate[by][i, :, n - 1].mean())) for i in range(SIZES)]
+                by: [(i + 1.0, float(cells.rate[by][i, :, n - 1].mean())) for i in range(SIZES)]
                 for by in BY
             },
             x="problem index",
@@ -227,11 +263,13 @@ def grid(spark: SparkSession) -> Found:
         )
         for n in (1, 3, 5)
     }
-    return measured, tables, plots
 
 
 def convergence() -> Found:
-    """Fig. 9: BOTM step by step on workflows of index 5, under a low, a medium and a high budget; drawn is the first workflow."""
+    """Fig. 9: BOTM step by step on workflows of index 5, under three budgets.
+
+    The plot shows the first workflow.
+    """
     modules = SMALLEST - 1 + 5
     curves: dict[str, list[tuple[float, float]]] = {}
     rows: list[Sequence[object]] = []
@@ -279,14 +317,14 @@ def convergence() -> Found:
 
 def trace(shop: Shop, budget: float) -> list[Ints]:
     """The machines after every step of algorithm 1."""
-    taken = [worst_everywhere(shop, budget)]
+    taken = [rent_worst_everywhere(shop, budget)]
     while (better := select_vt(shop, taken[-1], bottleneck(shop, taken[-1]), budget)) is not None:
         taken.append(better)
     return taken
 
 
 def measured_workflows() -> Found:
-    """Section 6: what the algorithms give on tables 1, 2 and 6, and what the printed mappings give."""
+    """Section 6: what the algorithms and the printed mappings give on tables 1, 2 and 6."""
     measured: dict[str, Measured] = {}
     rows: list[Sequence[object]] = []
     ahead = higher_is_worse = 0
@@ -299,15 +337,18 @@ def measured_workflows() -> Found:
             for by in (*BY, "headrace")
         }
         rows += [
-            [name, by, plan.rate * SECONDS[name], plan.cost, words(plan)]
+            [name, by, plan.rate * SECONDS[name], plan.cost, mapping_text(plan)]
             for by, plan in plans.items()
         ]
         theirs = {by: machines_of(mapping) for by, mapping in printed.items()}
-        rates = {by: rented(shop, machines).rate * SECONDS[name] for by, machines in theirs.items()}
+        rates = {
+            by: plan_one_each(shop, machines).rate * SECONDS[name]
+            for by, machines in theirs.items()
+        }
         for by, machines in theirs.items():
-            plan = rented(shop, machines)
-            rows.append([name, f"{by} as printed", rates[by], plan.cost, words(plan)])
-            measured[f"{name}-{NAMES[by]}"] = Measured(chosen(plans[NAMES[by]]))
+            plan = plan_one_each(shop, machines)
+            rows.append([name, f"{by} as printed", rates[by], plan.cost, mapping_text(plan)])
+            measured[f"{name}-{NAMES[by]}"] = Measured(mapping_of(plans[NAMES[by]]))
         measured[f"{name}-dop"] = Measured(
             max(rented.tasks for rented in plans["botm"].components.values())
         )
@@ -353,15 +394,16 @@ def machines_of(mapping: Choice) -> Ints:
     return machines
 
 
-def chosen(plan: Provisioned) -> list[list[int]]:
+def mapping_of(plan: Provisioned) -> list[list[int]]:
     """(machine type, DoP) of every module."""
     return [
         [int(rented.type.removeprefix("vt")), rented.tasks] for rented in plan.components.values()
     ]
 
 
-def words(plan: Provisioned) -> str:
-    return " ".join(f"({kind}, {dop})" for kind, dop in chosen(plan)) or "mixed"
+def mapping_text(plan: Provisioned) -> str:
+    """The mapping in one line of a table."""
+    return " ".join(f"({kind}, {dop})" for kind, dop in mapping_of(plan)) or "mixed"
 
 
 def printed_numbers() -> Found:
@@ -397,14 +439,18 @@ def printed_numbers() -> Found:
         "steady": Measured(
             sum(steadier.values()),
             shape=sum(steadier.values()) > 0.9 * sum(len(of) - 1 for of in RUNS.values()),
-            note=f"Flight {steadier['flight']} of {len(RUNS['flight']) - 1}, WRF {steadier['wrf']} of {len(RUNS['wrf']) - 1}.",
+            note=f"Flight {steadier['flight']} of {len(RUNS['flight']) - 1}, "
+            f"WRF {steadier['wrf']} of {len(RUNS['wrf']) - 1}.",
         ),
     }
     return measured, [], {}
 
 
 def gaps_repeat() -> Found:
-    """Theorem 1 and eq. 2: tuple by tuple through random workflows, the gaps between finish times repeat, at the rate of the closed form."""
+    """Theorem 1 and eq. 2, tuple by tuple through random workflows.
+
+    The gaps between finish times repeat, at the rate of the closed form.
+    """
     repeats = as_computed = 0
     for seed in range(WORKFLOWS):
         random = Random(f"gaps {seed}")
@@ -416,9 +462,8 @@ def gaps_repeat() -> Found:
             for v in range(modules)
         ]
         cycle = math.lcm(*dop)
-        gaps = np.diff(simulated(dop, ms, inputs, interval_ms, tuples=3000), axis=1)[
-            :, -4 * cycle :
-        ]
+        times = finish_times(dop, ms, inputs, interval_ms, tuples=3000)
+        gaps = np.diff(times, axis=1)[:, -4 * cycle :]
         repeats += bool((gaps[:, cycle:] == gaps[:, :-cycle]).all())
         rate: list[float] = []
         for v, before in enumerate(inputs):
@@ -430,14 +475,20 @@ def gaps_repeat() -> Found:
                 )
             )
         as_computed += np.allclose(cycle / gaps[:, -cycle:].sum(axis=1), rate)
-    note = f"Throughput as computed, the least DoP / time of a module and those before it: {as_computed} of {WORKFLOWS}."
+    note = (
+        "Throughput as computed, the least DoP / time of a module and those before it: "
+        f"{as_computed} of {WORKFLOWS}."
+    )
     return {"gaps": Measured(100 * repeats / WORKFLOWS, note=note)}, [], {}
 
 
-def simulated(
+def finish_times(
     dop: list[int], ms: list[int], inputs: list[list[int]], interval_ms: int, *, tuples: int
 ) -> Ints:
-    """Finish times [modules, tuples]: tuple j goes to copy j mod DoP, and a join takes the j-th tuple of each input."""
+    """When each module finishes each tuple, [modules, tuples].
+
+    Tuple j goes to copy j mod DoP, and a join takes the j-th tuple of each input.
+    """
     finish: list[list[int]] = []
     for v, before in enumerate(inputs):
         arrives = [

@@ -1,4 +1,4 @@
-"""The experiments on Storm (7.6, 8.5, 9.5), modelled: who sends how much between nodes under the thesis' ceiling of 80 %."""
+"""The experiments on Storm (7.6, 8.5, 9.5), modelled: traffic between nodes under 80 % CPU."""
 
 from __future__ import annotations
 
@@ -18,17 +18,10 @@ from headrace.model.problem import CPU, Assignment, Problem
 from headrace.model.read import read
 from headrace.planner import place
 
-P, T3, I, R, OLS, OLS_FEW = (
-    "p-scheduler",
-    "t3-scheduler",
-    "i-scheduler",
-    "storm-ras",
-    "aniello-online",
-    "aniello-online, fewer",
-)
-CEILING = (
-    0.8  # section 6.1: no scheduler plans a node fuller than this; P, T3 and I keep it themselves
-)
+P, T3, I = "p-scheduler", "t3-scheduler", "i-scheduler"
+R, OLS, OLS_FEW = "storm-ras", "aniello-online", "aniello-online, fewer"
+# Section 6.1: no scheduler plans a node fuller than this; P, T3 and I keep it themselves.
+CEILING = 0.8
 RUNS: Mapping[str, tuple[str, str]] = {
     "smart": ("smart-home", "storm-8-high"),
     "smart-het": ("smart-home", "storm-2-high-4-low"),
@@ -63,7 +56,7 @@ def problem_of(*files: str) -> Problem:
 
 
 def runs() -> dict[str, dict[str, Run]]:
-    """Every experiment with every scheduler; P-Scheduler only where nodes are equal, as in the thesis."""
+    """Every experiment with every scheduler; P-Scheduler only on equal nodes, as in the thesis."""
     found: dict[str, dict[str, Run]] = {}
     for name, files in RUNS.items():
         problem = problem_of(*files)
@@ -75,7 +68,7 @@ def runs() -> dict[str, dict[str, Run]]:
 
 
 def run(problem: Problem, by: str, nodes: int | None = None, phi: int | None = None) -> Run:
-    """Plan, on the first nodes only if so many are named."""
+    """Plan, if `nodes` is given on that many nodes only."""
     seen = problem
     if by in (R, OLS):
         capacity = problem.capacity.copy()
@@ -86,12 +79,11 @@ def run(problem: Problem, by: str, nodes: int | None = None, phi: int | None = N
             seen, slot_taken=problem.slot_taken | (np.arange(len(problem.nodes)) >= nodes)[:, None]
         )
     planned = place(seen, by, options=None if phi is None else {"phi": phi}, bounded=False)
-    assert planned.assignment is not None
     return Run(problem, planned.assignment, judge(problem, planned.assignment, bounded=False))
 
 
 def gain(of: Mapping[str, Run], by: str, over: str) -> float:
-    """Percent more throughput if the tuples between nodes are what limits it: the other's traffic over one's own."""
+    """Percent more throughput if traffic between nodes limits it: the other's over one's own."""
     return 100 * (of[over].report.inter_node_traffic / of[by].report.inter_node_traffic - 1)
 
 
@@ -120,7 +112,7 @@ def applications(found: Runs) -> dict[str, Measured]:
         measured[f"ols-{name}-fewer"] = better([gain(of, OLS_FEW, OLS)])
         measured[f"ols-{name}-fewer-still-last"] = Measured(
             all(gain(of, by, OLS_FEW) > 0 for by in (P, T3, I, R)),
-            note="Tuples/s between nodes: " + sent(of) + ".",
+            note="Tuples/s between nodes: " + list_traffic(of) + ".",
         )
     more = {
         by: found["smart-het"][by].report.inter_node_traffic
@@ -143,7 +135,7 @@ def applications(found: Runs) -> dict[str, Measured]:
             abs(difference) <= SIMILAR,
             note=f"Without the exact model it sends {difference:.1f} % more.",
         ),
-        "smart-plug-alone": Measured(alone(found["smart"][R])),
+        "smart-plug-alone": Measured(components_alone(found["smart"][R])),
         "ols-all-nodes": Measured([found[name][OLS].report.nodes_used for name in FEWER]),
         "r-storm-consolidates": Measured(
             all(
@@ -183,9 +175,10 @@ def micro_benchmarks(found: Runs) -> dict[str, Measured]:
                 )
                 measured[f"{letter}-{kind}-diamond"] = better([over_r["diamond"]])
     diamond = found["io-diamond"][R]
-    apart = [name for name in alone(diamond, ("source", "sink")) if name.startswith("bolt")]
+    without = components_alone(diamond, ("source", "sink"))
+    apart = [name for name in without if name.startswith("bolt")]
     with_source = sum(
-        shared(diamond, bolt, ("source",))
+        count_beside(diamond, bolt, ("source",))
         for bolt in diamond.problem.components
         if bolt.startswith("bolt")
     )
@@ -193,16 +186,18 @@ def micro_benchmarks(found: Runs) -> dict[str, Measured]:
     return {**measured, "io-diamond-middle-apart": Measured(len(apart), note=note)}
 
 
-def alone(of: Run, among: Sequence[str] | None = None) -> list[str]:
+def components_alone(of: Run, among: Sequence[str] | None = None) -> list[str]:
     """Components that share no node with another component, or with any of some."""
     names = of.problem.components
     return [
-        name for name in names if name not in (among or ()) and not shared(of, name, among or names)
+        name
+        for name in names
+        if name not in (among or ()) and not count_beside(of, name, among or names)
     ]
 
 
-def shared(of: Run, component: str, others: Sequence[str]) -> int:
-    """Tasks of a component on a node with a task of another one."""
+def count_beside(of: Run, component: str, others: Sequence[str]) -> int:
+    """Tasks of a component that share a node with a task of another one."""
     name = np.array(of.problem.components)[of.problem.component_of]
     node = of.assignment.node
     return int(
@@ -210,14 +205,17 @@ def shared(of: Run, component: str, others: Sequence[str]) -> int:
     )
 
 
-def sent(of: Mapping[str, Run]) -> str:
+def list_traffic(of: Mapping[str, Run]) -> str:
     return ", ".join(f"{by} {one.report.inter_node_traffic:.0f}" for by, one in of.items())
 
 
 def loads(of: Mapping[str, Run], by: str, over: str) -> str:
     """What the judge's own rate says: it counts CPU, which more nodes have more of."""
     rates = [of[name].report.max_rate or 1.0 for name in (by, over)]
-    return f"By CPU alone a node is full at {rates[0]:.2f} times the load, and at {rates[1]:.2f} times under {over}."
+    return (
+        f"By CPU alone a node is full at {rates[0]:.2f} times the load, "
+        f"and at {rates[1]:.2f} times under {over}."
+    )
 
 
 def table(found: Runs) -> Table:
@@ -236,8 +234,14 @@ def table(found: Runs) -> Table:
         for by, r in ((by, one.report) for by, one in of.items())
     ]
     columns = [
-        "run", "scheduler", "nodes used", "tuples/s between nodes", "tuples/s processed, by CPU alone", "load until a node is full", "fits",
-    ]  # fmt: skip
+        "run",
+        "scheduler",
+        "nodes used",
+        "tuples/s between nodes",
+        "tuples/s processed, by CPU alone",
+        "load until a node is full",
+        "fits",
+    ]
     return Table("On Storm, modelled", columns, rows)
 
 

@@ -1,4 +1,4 @@
-"""Muhammad's worked examples with his schedulers, and his six scenarios with the judge in the place of the cluster."""
+"""Muhammad's worked examples with his schedulers, and his six scenarios in the judge's model."""
 
 from __future__ import annotations
 
@@ -21,25 +21,33 @@ from headrace.model.problem import Assignment, Pairs, Problem
 from headrace.model.read import read
 from headrace.place.a3_storm import map_executors_to_slots as a3_slots
 from headrace.place.ban_storm import ban_storm
-from headrace.place.building_blocks.grouping import Affinity, by_traffic, group_by_pairs
+from headrace.place.building_blocks.grouping import Affinity, group_by_pairs, sort_by_traffic
 from headrace.place.building_blocks.node_power import (
-    by_power,
     computation_power,
     gflops,
     node_power,
+    rank_nodes,
 )
 from headrace.place.gr_storm import max_flow_min_cut
 from headrace.place.top_storm import map_executors_to_slots as top_slots
 from headrace.planner import place
 
 APPS = {"word-count": "Word count", "exclamation": "Exclamation"}
-SCENARIOS = (("", ""), ("-4-workers", ""), ("-5-workers", ""), ("-4-workers", "-4-slots"), ("-5-workers", "-4-slots"), ("-5-workers", "-5-slots"))  # fmt: skip
+SCENARIOS = (
+    ("", ""),
+    ("-4-workers", ""),
+    ("-5-workers", ""),
+    ("-4-workers", "-4-slots"),
+    ("-5-workers", "-4-slots"),
+    ("-5-workers", "-5-slots"),
+)
 PROPOSED = ("top-storm", "a3-storm", "ban-storm", "gr-storm")
 DEFAULT, ISOLATION, RAS = "storm-even", "storm-isolation", "storm-ras"
 OF_STORM = (DEFAULT, ISOLATION, RAS)
 OPTIONS = {RAS: {"neighbours": "fewest"}}  # as in Storm 2.0.0, which the thesis runs
 MASTERS = 2  # Nimbus and ZooKeeper, which most of the published node counts include
 WEIGHTINGS, DRAWS = 200, 2_000_000
+RAISED = "With the load raised until a node is full"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +85,7 @@ def measure(quick: bool, _spark: Callable[[], object]) -> Experiment:
 
 
 def problem_of(*files: str, order: str = "file") -> Problem:
-    """A problem of the examples; components in the order of the file, or by name, as Storm numbers executors."""
+    """A problem of the examples; components as in the file, or by name, as Storm numbers them."""
     paths = [example("muhammad", f"{name}.yaml") for name in files]
     return (
         build(read(paths))
@@ -87,15 +95,16 @@ def problem_of(*files: str, order: str = "file") -> Problem:
 
 
 def six_scenarios(app: str, by: str, order: str) -> list[Plan]:
-    """Table 4.2. The isolation scheduler gets a machine for each worker; the thesis does not say how many it had."""
+    """Table 4.2.
+
+    The isolation scheduler gets a machine for each worker; the thesis does not say how many it had.
+    """
     plans: list[Plan] = []
     for workers, slots in SCENARIOS:
         problem = problem_of(f"{app}{workers}", f"cluster{slots}", order=order)
         if by == ISOLATION:
             problem = replace(problem, isolated_machines=np.array([problem.worker_count(0)]))
         planned = place(problem, by, objective="nodes", options=OPTIONS.get(by))
-        assert planned.assignment is not None
-        assert planned.report is not None
         plans.append(Plan(problem, planned.assignment, planned.report))
     return plans
 
@@ -104,7 +113,6 @@ def default_example() -> dict[str, Measured]:
     """Fig. 1.6-1.7."""
     problem = problem_of("linear-on-two-nodes")
     planned = place(problem, DEFAULT)
-    assert planned.assignment is not None
     pairs, node = problem.task_pairs(), planned.assignment.node
     with_spout = [
         problem.task_name(t).removesuffix(".1") for t in np.flatnonzero(node == node[0]).tolist()
@@ -137,13 +145,13 @@ def node_indices() -> dict[str, Measured]:
 
 
 def node_order(problem: Problem, power: Floats) -> list[str]:
-    return [problem.nodes[n].removeprefix("node-") for n in by_power(problem, power).tolist()]
+    return [problem.nodes[n].removeprefix("node-") for n in rank_nodes(problem, power).tolist()]
 
 
 def first_groups() -> dict[str, Measured]:
-    """Sections 3.2.1 and 3.3.1: what the first slot holds, who may join it next, and the sorted pairs between."""
+    """Sections 3.2.1 and 3.3.1: the first slot, who may join it next, and the sorted pairs."""
     top, a3 = problem_of("top-example", "six-nodes"), problem_of("a3-example", "six-nodes")
-    heaviest = by_traffic(a3.task_pairs())
+    heaviest = sort_by_traffic(a3.task_pairs())
     names = [
         f"{a3.task_name(s)}{a3.task_name(t)}"
         for s, t in zip(heaviest.source.tolist(), heaviest.target.tolist(), strict=True)
@@ -184,14 +192,17 @@ def fourth_members(problem: Problem, pairs: Pairs, affinity: Affinity) -> list[s
 
 
 def minimum_cut() -> dict[str, Measured]:
-    """Section 3.5.2: fig. 3.7's weights are not in the text, so all weights with the published properties are drawn from."""
+    """Section 3.5.2: how often the cut is as published.
+
+    The weights of fig. 3.7 are not in the text, so random ones with the published properties are
+    used.
+    """
     problem = problem_of("gr-example", "six-nodes")
     pairs = problem.task_pairs()
     weights = np.random.default_rng(0).integers(1, 31, (DRAWS, len(pairs)))
     sink = problem.task_count - 1
-    cuts: list[
-        Ints
-    ] = []  # per way to part the bolts between spouts and Bolt D: which streams are cut
+    # For each way to split the bolts between the spouts and Bolt D: which streams are cut.
+    cuts: list[Ints] = []
     for side in range(8):
         with_spouts = np.array([True, True, *(bool(side >> bit & 1) for bit in range(3)), False])
         cuts.append(np.flatnonzero(with_spouts[pairs.source] & ~with_spouts[pairs.target]))
@@ -249,7 +260,7 @@ def nodes(app: Mapping[str, Sequence[Plan]], by: str, scenario: int, masters: in
 
 
 def share(app: Mapping[str, Sequence[Plan]], scenario: int, masters: int = MASTERS) -> float:
-    """Nodes of the proposed schedulers over those of the default: of the four, the one that uses most."""
+    """Nodes of the proposed scheduler that uses most, over those of the default."""
     return max(nodes(app, by, scenario, masters) for by in PROPOSED) / nodes(
         app, DEFAULT, scenario, masters
     )
@@ -276,7 +287,7 @@ def executors_per_slot(plan: Plan) -> list[int]:
 
 
 def equal_slots(app: Mapping[str, Sequence[Plan]]) -> list[int]:
-    """The scenarios in which the resource-aware scheduler uses as many slots as the topology asks for."""
+    """Scenarios in which the resource-aware scheduler uses just the slots the topology asks for."""
     return [
         s
         for s, plan in enumerate(app[RAS], 1)
@@ -285,7 +296,7 @@ def equal_slots(app: Mapping[str, Sequence[Plan]]) -> list[int]:
 
 
 def who_plans_alike(plans: Plans) -> dict[str, Measured]:
-    """Scenarios for which the default scheduler has one plan (section 4.4.2), and whether BAN groups as A3 (table 3.11)."""
+    """Scenarios with the same default plan (section 4.4.2); does BAN group as A3 (table 3.11)?"""
     alike: dict[bytes, list[str]] = {}
     for scenario, plan in enumerate(plans["word-count"][DEFAULT], 1):
         alike.setdefault(
@@ -314,10 +325,13 @@ def parts(slot_of: Ints) -> set[tuple[int, ...]]:
 
 
 def traffic(listings: Sequence[Plans]) -> dict[str, Measured]:
-    """Sections 3.3.1, 4.4.3 and 4.5. Executors tie and the thesis breaks no ties, so what is said must hold for both listings."""
+    """Sections 3.3.1, 4.4.3 and 4.5.
+
+    Executors tie and the thesis breaks no ties, so a claim must hold for both listings.
+    """
 
     def less(figure: str, by: str, apps: Sequence[str]) -> int:
-        """In how many scenarios a scheduler sends less than the default: of the listings the one with fewest."""
+        """In how many scenarios a scheduler sends less than the default, in the worse listing."""
         counts: list[int] = []
         for plans in listings:
             both = [
@@ -348,16 +362,16 @@ def traffic(listings: Sequence[Plans]) -> dict[str, Measured]:
 
 
 def throughput(plans: Plans) -> dict[str, Measured]:
-    """Fig. 4.10 and 4.19, at the load of the listings; with the load raised until a node is full, in the notes."""
+    """Fig. 4.10 and 4.19 at the load of the listings; the notes raise it until a node is full."""
     found: dict[str, Measured] = {}
     for app, last in (("word-count", "count"), ("exclamation", "exclaim2")):
         of = plans[app]
         gains = [[gain(of[by][s], of[DEFAULT][s]) for by in PROPOSED] for s in range(6)]
         full = [gain(of[by][s], of[DEFAULT][s], full=True) for by in PROPOSED for s in range(6)]
-        note = f"With the load raised until a node is full the difference is {min(full):+.0f} to {max(full):+.0f} %."
-        found[f"{app}-rate"] = Measured(processed(of["a3-storm"][0], last))
+        note = f"{RAISED} the difference is {min(full):+.0f} to {max(full):+.0f} %."
+        found[f"{app}-rate"] = Measured(processed_per_s(of["a3-storm"][0], last))
         found[f"{app}-others-rate"] = Measured(
-            [processed(of[by][3], last) for by in (DEFAULT, ISOLATION)]
+            [processed_per_s(of[by][3], last) for by in (DEFAULT, ISOLATION)]
         )
         found[f"{app}-better"] = Measured(min(map(min, gains)) > 0, note=note)
         found[f"{app}-gains"] = Measured([max(gain) for gain in gains])
@@ -365,11 +379,11 @@ def throughput(plans: Plans) -> dict[str, Measured]:
             max(gain(of[by][s], of[ISOLATION][s]) for by in PROPOSED for s in range(6))
         )
     a3, ras = (plans["exclamation"][by][0] for by in ("a3-storm", RAS))
-    note = f"With the load raised until a node is full the difference is {gain(a3, ras, full=True):+.0f} %."
+    note = f"{RAISED} the difference is {gain(a3, ras, full=True):+.0f} %."
     return {**found, "exclamation-1-over-ras": Measured(gain(a3, ras), note=note)}
 
 
-def processed(plan: Plan, component: str) -> float:
+def processed_per_s(plan: Plan, component: str) -> float:
     """Tuples/s a component processes at the load of the listing."""
     return float(plan.problem.rate[plan.problem.components.index(component)]) * min(
         1.0, plan.report.max_rate or 1.0
@@ -377,7 +391,7 @@ def processed(plan: Plan, component: str) -> float:
 
 
 def gain(plan: Plan, over: Plan, *, full: bool = False) -> float:
-    """Percent more tuples processed, at the load of the listing or with the load raised until a node is full."""
+    """Percent more tuples processed, at the load of the listing or at full load."""
     return 100 * (
         plan.full_load / over.full_load - 1
         if full
@@ -413,7 +427,10 @@ def throughput_per_node(plans: Plans) -> dict[str, Measured]:
             )
             for m in (MASTERS, 0)
         ]
-        note = f"With the load raised until a node is full it holds in {holds[0]} of {len(cases)} comparisons; supervisors alone: {holds[1]}."
+        note = (
+            f"{RAISED} it holds in {holds[0]} of {len(cases)} comparisons; "
+            f"supervisors alone: {holds[1]}."
+        )
         found[f"{app}-per-node-better"] = Measured(
             all(per_node(of, by, s) > per_node(of, other, s) for by, other, s in cases), note=note
         )
@@ -437,7 +454,7 @@ def per_node(
 
 
 def tables(plans: Plans) -> list[Table]:
-    """Every scheduler in every scenario; headrace, which chooses its own number of workers, for comparison."""
+    """Every scheduler in every scenario, and headrace, which chooses its own number of workers."""
     figures: dict[str, Callable[[Report], object]] = {
         "supervisors used": lambda r: r.nodes_used,
         "tuples/s between nodes": lambda r: r.inter_node_traffic,

@@ -1,4 +1,4 @@
-"""Nasiri et al. 2023: their scheduler, Storm's default and the exhaustive search, on the test bed and in the three large scenarios."""
+"""Nasiri et al. 2023: their scheduler beside Storm's default, their exhaustive search and ours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # the folder's other modules
 
 from nasiri_plans import (
     FIRST_RATE,
+    Outcome,
     best_places,
     by_kind,
     chain,
@@ -95,17 +96,21 @@ def guarantees() -> Found:
         ),
         "almost-fully-utilised": Measured(
             min(idlest.values()) >= 90,
-            note=f"The idlest machine uses {min(idlest.values()):.3g} %; in {sum(v >= 90 for v in idlest.values())} of {len(idlest)} plans "
+            note=f"The idlest machine uses {min(idlest.values()):.3g} %; "
+            f"in {sum(v >= 90 for v in idlest.values())} of {len(idlest)} plans "
             "every machine uses 90 % or more.",
         ),
         "more-of-the-costly": Measured(
             all(counts == sorted(counts) for counts in linear),
-            note=f"Linear, low, mid and high: {'; '.join(', '.join(map(str, c)) for c in linear)}. Table 4 itself has "
-            f"{' and '.join(', '.join(map(str, c)) for c in falls)}, which do not rise with the cost.",
+            note="Linear, low, mid and high: "
+            f"{'; '.join(', '.join(map(str, c)) for c in linear)}. Table 4 itself has "
+            f"{' and '.join(', '.join(map(str, c)) for c in falls)}, "
+            "which do not rise with the cost.",
         ),
         "complexity": Measured(
             added[3] / added[1],
-            note=f"Instances added one by one: {added[1]} and {added[3]}. The formula with R0 = 8 tuples/s gives a factor of {formula:.3g}.",
+            note=f"Instances added one by one: {added[1]} and {added[3]}. "
+            f"The formula with R0 = 8 tuples/s gives a factor of {formula:.3g}.",
         ),
     }
     for scenario in SCENARIOS:
@@ -114,60 +119,95 @@ def guarantees() -> Found:
     return measured, [], {}
 
 
+class Compared(NamedTuple):
+    """One layout on the test bed: the plans that figures 14 to 17 compare."""
+
+    tasks: Mapping[str, int]  # of the proposed scheduler
+    orders: Sequence[Outcome]  # Storm's default with these counts, slowest node order first
+    default: Outcome  # the typical one of them
+    proposed: Outcome
+    same_counts: Outcome  # the best places for the proposed counts
+    optimum: Outcome  # the best counts and places
+    ours: Outcome
+    bound: float
+    seconds: tuple[float, float]  # of the proposed scheduler and of the exhaustive search
+
+    @property
+    def gain(self) -> float:
+        """Percent above Storm's default."""
+        return percent(self.proposed.rate, self.default.rate)
+
+    @property
+    def totals(self) -> tuple[float, float, float]:
+        """CPU of all machines: default, proposed, optimum."""
+        return self.default.total, self.proposed.total, self.optimum.total
+
+
+def compare_on_test_bed(layout: str) -> Compared:
+    """Plan one layout for the three machines in every way."""
+    work = workload(layout, "testbed")
+    plan = size(work, "nasiri")
+    most = {"most_per_machine": EXHAUSTIVE_PER_MACHINE}
+    exhaustive = size(work, "nasiri-optimal", options=most)
+    tasks, ours = tasks_of(plan), size(work, "headrace")
+    orders = default(work, tasks)
+    return Compared(
+        tasks,
+        orders,
+        typical(orders),
+        outcome(plan),
+        best_places(work.problem(tasks)),
+        outcome(exhaustive),
+        outcome(ours),
+        ours.report.bound.value or math.nan,
+        (plan.seconds, exhaustive.seconds),
+    )
+
+
 def test_bed() -> Found:
-    """Three machines: default, proposed, the best places for the same counts, the best counts and places, ours, and the bound."""
-    measured: dict[str, Measured] = {}
+    """Three machines: Storm's default, the proposed scheduler, optima, ours, and the bound."""
+    found = {layout: compare_on_test_bed(layout) for layout in LAYOUTS}
     rows: list[Sequence[object]] = []
     drawn: dict[str, dict[str, float]] = {}
-    gains: dict[str, float] = {}
-    below: dict[str, float] = {}
-    below_same: dict[str, float] = {}
-    totals: dict[str, tuple[float, float, float]] = {}
-    core_i5: dict[str, tuple[float, float]] = {}
-    seconds = np.zeros(2)
-    for layout in LAYOUTS:
-        work = workload(layout, "testbed")
-        plan, exhaustive = (
-            size(work, "nasiri"),
-            size(work, "nasiri-optimal", options={"most_per_machine": EXHAUSTIVE_PER_MACHINE}),
-        )
-        seconds += (plan.seconds, exhaustive.seconds)
-        proposed, optimum, tasks = outcome(plan), outcome(exhaustive), tasks_of(plan)
-        evens = default(work, tasks)
-        even, same = typical(evens), best_places(work.problem(tasks))
-        own = size(work, "headrace")
-        assert own.report is not None
-        bound = own.report.bound.value or math.nan
-        gains[layout] = percent(proposed.rate, even.rate)
-        below[layout], below_same[layout] = (
-            -percent(proposed.rate, optimum.rate),
-            -percent(proposed.rate, same.rate),
-        )
-        totals[layout] = (even.total, proposed.total, optimum.total)
-        core_i5[layout] = (even.cpu["m3-1"], proposed.cpu["m3-1"])
-        if layout == "linear":
-            measured["optimum-linear"] = Measured(
-                percent(optimum.rate, even.rate), shape=optimum.rate > even.rate
-            )
+    for layout, one in found.items():
         drawn[layout] = {
-            "Storm's default": even.rate, "nasiri": proposed.rate, "best places": same.rate,
-            "nasiri-optimal": optimum.rate, "headrace": outcome(own).rate, "fluid bound": bound,
-        }  # fmt: skip
-        counts = ", ".join(str(tasks[name]) for name in tasks if not name.startswith("source"))
-        rows.append(
-            (
-                layout,
-                counts,
-                f"{evens[0].rate:.1f} .. {evens[-1].rate:.1f}",
-                *drawn[layout].values(),
-            )
-        )
-    measured |= {
+            "Storm's default": one.default.rate,
+            "nasiri": one.proposed.rate,
+            "best places": one.same_counts.rate,
+            "nasiri-optimal": one.optimum.rate,
+            "headrace": one.ours.rate,
+            "fluid bound": one.bound,
+        }
+        counts = ", ".join(str(n) for name, n in one.tasks.items() if not name.startswith("source"))
+        orders = f"{one.orders[0].rate:.1f} .. {one.orders[-1].rate:.1f}"
+        rows.append((layout, counts, orders, *drawn[layout].values()))
+    columns = ("layout", "instances", "default, any node order", *drawn["linear"])
+    return (
+        test_bed_claims(found),
+        [Table("Figures 14 to 16, tuples/s over all spouts", columns, rows)],
+        {"throughput.svg": bars("Test bed: rate sustained", drawn, y="tuples/s over all spouts")},
+    )
+
+
+def test_bed_claims(found: Mapping[str, Compared]) -> dict[str, Measured]:
+    """What figures 14 to 17 and the text say of the test bed."""
+    gains = {layout: one.gain for layout, one in found.items()}
+    totals = {layout: one.totals for layout, one in found.items()}
+    below = {k: -percent(one.proposed.rate, one.optimum.rate) for k, one in found.items()}
+    below_same = {k: -percent(one.proposed.rate, one.same_counts.rate) for k, one in found.items()}
+    core_i5 = {k: (one.default.cpu["m3-1"], one.proposed.cpu["m3-1"]) for k, one in found.items()}
+    seconds = np.sum([one.seconds for one in found.values()], axis=0)
+    linear = found["linear"]
+    return {
+        "optimum-linear": Measured(
+            percent(linear.optimum.rate, linear.default.rate),
+            shape=linear.optimum.rate > linear.default.rate,
+        ),
         "gain-linear": Measured(gains["linear"], shape=gains["linear"] > 0),
         "gain-range": Measured(span(list(gains.values())), shape=min(gains.values()) > 0),
         "gain-positive": Measured(min(gains.values()) > 0),
         "linear-gains-most": Measured(
-            max(gains, key=lambda layout: gains[layout]), note=f"Gains: {said(gains)} %."
+            max(gains, key=lambda layout: gains[layout]), note=f"Gains: {list_figures(gains)} %."
         ),
         "below-optimum-linear": Measured(
             below["linear"],
@@ -175,11 +215,12 @@ def test_bed() -> Found:
         ),
         "below-optimum-worst": Measured(
             max(below.values()),
-            note=f"Below the optimum: {said(below)} %; below the best places for the same counts: {said(below_same)} %.",
+            note=f"Below the optimum: {list_figures(below)} %; "
+            f"below the best places for the same counts: {list_figures(below_same)} %.",
         ),
         "optimum-uses-most": Measured(
             all(t[2] >= max(t) - 1e-6 for t in totals.values()),
-            note=f"Default, proposed, optimum: {said(totals)}.",
+            note=f"Default, proposed, optimum: {list_figures(totals)}.",
         ),
         "uses-more-than-default": Measured(
             all(totals[layout][1] > totals[layout][0] for layout in ("linear", "diamond"))
@@ -187,31 +228,25 @@ def test_bed() -> Found:
         "star-uses-less": Measured(totals["star"][1] < totals["star"][0] and gains["star"] > 0),
         "core-i5-better-used": Measured(
             all(b > a for a, b in core_i5.values()),
-            note=f"Default and proposed, % of the Core i5: {said(core_i5)}.",
+            note=f"Default and proposed, % of the Core i5: {list_figures(core_i5)}.",
         ),
         "faster-than-exhaustive": Measured(
             bool(seconds[0] < seconds[1]),
             note=f"All three layouts: {seconds[0]:.2g} s and {seconds[1]:.2g} s.",
         ),
     }
-    columns = ("layout", "instances", "default, any node order", *drawn["linear"])
-    return (
-        measured,
-        [Table("Figures 14 to 16, tuples/s over all spouts", columns, rows)],
-        {"throughput.svg": bars("Test bed: rate sustained", drawn, y="tuples/s over all spouts")},
-    )
 
 
-def said(values: Mapping[str, float | tuple[float, ...]]) -> str:
+def list_figures(values: Mapping[str, float | tuple[float, ...]]) -> str:
     """Figures by layout, as a note has them."""
+    rows = {name: v if isinstance(v, tuple) else (v,) for name, v in values.items()}
     return "; ".join(
-        f"{name} {', '.join(f'{round(v, 6):.3g}' for v in (value if isinstance(value, tuple) else (value,)))}"
-        for name, value in values.items()
+        f"{name} {', '.join(f'{round(v, 6):.3g}' for v in row)}" for name, row in rows.items()
     )
 
 
 def two_bolts() -> Found:
-    """All chains of two bolts of table 3's kinds, in the place of the unpublished RollingCount and UniqueVisitor."""
+    """All chains of two bolts of table 3: RollingCount and UniqueVisitor are not published."""
     rows: list[Sequence[object]] = []
     lost: list[float] = []
     for kinds in product(KINDS, repeat=2):
@@ -240,7 +275,8 @@ def two_bolts() -> Found:
         {
             "pairs-lose": Measured(
                 max(lost),
-                note=f"Over nine chains {min(lost):.3g} to {max(lost):.3g} %, median {median(lost):.3g} %.",
+                note=f"Over nine chains {min(lost):.3g} to {max(lost):.3g} %, "
+                f"median {median(lost):.3g} %.",
             )
         },
         [
@@ -254,49 +290,54 @@ def two_bolts() -> Found:
     )
 
 
+class Gain(NamedTuple):
+    """One layout in one scenario: the proposed scheduler beside Storm's default."""
+
+    rates: tuple[float, float, float, float]  # default, proposed, ours, bound
+    throughput: float  # % that the proposed scheduler gains over the default
+    utilisation: float  # %
+    lowest: float  # % over the best node order of the default
+    highest: float  # % over the worst one
+    in_order: float  # % with the machines in the order of table 4
+
+    @property
+    def ratio(self) -> float:
+        """Table 5: gain in throughput over gain in utilisation."""
+        return self.throughput / self.utilisation
+
+
+def gain_in(scenario: str, layout: str) -> Gain:
+    """The counts of the proposed scheduler, in its own places and in those of Storm's default."""
+    work = workload(layout, scenario)
+    plan, ours = size(work, "nasiri"), size(work, "headrace")
+    proposed, bound = outcome(plan), ours.report.bound.value or math.nan
+    orders = default(work, tasks_of(plan))
+    even = typical(orders)
+    return Gain(
+        (even.rate, proposed.rate, outcome(ours).rate, bound),
+        percent(proposed.rate, even.rate),
+        percent(proposed.weighted, even.weighted),
+        percent(proposed.rate, orders[-1].rate),
+        percent(proposed.rate, orders[0].rate),
+        percent(proposed.rate, in_file_order(work, tasks_of(plan)).rate),
+    )
+
+
 def scenarios() -> Found:
-    """The paper's procedure: counts of the proposed scheduler, placed by itself and by Storm's default."""
-    measured: dict[str, Measured] = {}
+    """The three large clusters: what the proposed scheduler gains over Storm's default."""
+    found = {(s, layout): gain_in(s, layout) for s in SCENARIOS for layout in LAYOUTS}
     rows: list[Sequence[object]] = []
     drawn: dict[str, dict[str, float]] = {}
-    ratios: list[float] = []
-    for scenario in SCENARIOS:
-        gains: list[tuple[float, float]] = []
-        in_order: dict[str, float] = {}
-        for layout in LAYOUTS:
-            work = workload(layout, scenario)
-            plan, own = size(work, "nasiri"), size(work, "headrace")
-            assert own.report is not None
-            proposed, bound = outcome(plan), own.report.bound.value or math.nan
-            evens = default(work, tasks_of(plan))
-            even = typical(evens)
-            in_order[layout] = percent(proposed.rate, in_file_order(work, tasks_of(plan)).rate)
-            gains.append(
-                (percent(proposed.rate, even.rate), percent(proposed.weighted, even.weighted))
-            )
-            ratios.append(gains[-1][0] / gains[-1][1])
-            drawn[f"{SCENARIOS.index(scenario) + 1} {layout}"] = {
-                "Storm's default": even.rate / bound, "nasiri": proposed.rate / bound, "headrace": outcome(own).rate / bound,
-            }  # fmt: skip
-            lowest, highest = (
-                percent(proposed.rate, evens[-1].rate),
-                percent(proposed.rate, evens[0].rate),
-            )
-            rates = (even.rate, proposed.rate, outcome(own).rate, bound)
-            rows.append(
-                (scenario, layout, *rates, *gains[-1], f"{lowest:.1f} .. {highest:.1f}", ratios[-1])
-            )
-        throughput, utilisation = zip(*gains, strict=True)
-        measured[f"throughput-{scenario}"] = Measured(
-            span(throughput),
-            shape=min(throughput) > 0,
-            note=f"With the machines in the order of table 4: {said(in_order)} %.",
-        )
-        measured[f"utilisation-{scenario}"] = Measured(
-            span(utilisation), shape=min(utilisation) > 0
-        )
-    measured["table-5"] = Measured(ratios, shape=min(ratios) > 1)
-    measured["table-5-above-1"] = Measured(min(ratios) > 1)
+    for (scenario, layout), one in found.items():
+        even, proposed, ours, bound = one.rates
+        drawn[f"{SCENARIOS.index(scenario) + 1} {layout}"] = {
+            "Storm's default": even / bound,
+            "nasiri": proposed / bound,
+            "headrace": ours / bound,
+        }
+        orders = f"{one.lowest:.1f} .. {one.highest:.1f}"
+        gains = (one.throughput, one.utilisation, orders, one.ratio)
+        rows.append((scenario, layout, *one.rates, *gains))
     columns = (
         "scenario",
         "layout",
@@ -309,23 +350,38 @@ def scenarios() -> Found:
         "gain, any node order",
         "ratio",
     )
-    return (
-        measured,
-        [
-            Table(
-                "Figures 18 to 20 and table 5: the proposed scheduler's own counts, tuples/s over all spouts",
-                columns,
-                rows,
-            )
-        ],
-        {
-            "scenarios.svg": bars(
-                "Scenarios 1 to 3: rate as a share of the fluid bound",
-                drawn,
-                y="share of the bound",
-            )
-        },
+    title = (
+        "Figures 18 to 20 and table 5: the proposed scheduler's own counts, "
+        "tuples/s over all spouts"
     )
+    plot = "Scenarios 1 to 3: rate as a share of the fluid bound"
+    return (
+        scenario_claims(found),
+        [Table(title, columns, rows)],
+        {"scenarios.svg": bars(plot, drawn, y="share of the bound")},
+    )
+
+
+def scenario_claims(found: Mapping[tuple[str, str], Gain]) -> dict[str, Measured]:
+    """What figures 18 to 20 and table 5 say of the three scenarios."""
+    measured: dict[str, Measured] = {}
+    for scenario in SCENARIOS:
+        by_layout = {layout: found[scenario, layout] for layout in LAYOUTS}
+        throughput = [one.throughput for one in by_layout.values()]
+        utilisation = [one.utilisation for one in by_layout.values()]
+        in_order = list_figures({layout: one.in_order for layout, one in by_layout.items()})
+        measured[f"throughput-{scenario}"] = Measured(
+            span(throughput),
+            shape=min(throughput) > 0,
+            note=f"With the machines in the order of table 4: {in_order} %.",
+        )
+        measured[f"utilisation-{scenario}"] = Measured(
+            span(utilisation), shape=min(utilisation) > 0
+        )
+    ratios = [one.ratio for one in found.values()]
+    measured["table-5"] = Measured(ratios, shape=min(ratios) > 1)
+    measured["table-5-above-1"] = Measured(min(ratios) > 1)
+    return measured
 
 
 def published_counts() -> Found:
@@ -336,15 +392,13 @@ def published_counts() -> Found:
         for layout, (low, mid, high) in by_layout.items():
             work = workload(layout, scenario)
             tasks = {"low": low, "mid": mid, "high": high}
-            if (
-                layout == "diamond"
-            ):  # as the tuples: of four to low bolts, one passes the first, three the sink
+            # As the tuples: of four to low bolts, one passes the first, three the sink.
+            if layout == "diamond":
                 tasks |= {"low": round(low / 4), "sink": low - round(low / 4)}
             even = typical(default(work, tasks))
             problem = work.problem(tasks)
             factor = even.rate / float(problem.rate[problem.spout].sum())
             report = place(problem.scaled(factor), "headrace", objective="rate").report
-            assert report is not None
             assert report.bound.value is not None
             possible, reached = (
                 100 * (report.bound.value - 1),
@@ -374,7 +428,7 @@ def published_counts() -> Found:
     return (
         {
             "gains-possible": Measured(
-                allowed, note=f"Most that any places gain, linear: {said(linear)} %."
+                allowed, note=f"Most that any places gain, linear: {list_figures(linear)} %."
             )
         },
         [Table("Table 4's counts", columns, rows)],

@@ -48,7 +48,6 @@ def workload(layout: str, cluster: str) -> Workload:
 
 def outcome(plan: Plan) -> Outcome:
     """The plan of a sizing algorithm, which is judged at its largest rate."""
-    assert plan.report is not None
     assert plan.report.max_rate is not None
     return judged_outcome(plan.report.max_rate, plan.report)
 
@@ -72,7 +71,10 @@ def judged_outcome(rate: float, report: Report) -> Outcome:
 
 
 def default(work: Workload, tasks: Mapping[str, int]) -> list[Outcome]:
-    """Storm's default scheduler, slowest first, under several orders of the nodes: Storm's own order follows ids that nobody chooses."""
+    """Storm's default scheduler under several orders of the nodes, slowest first.
+
+    Storm's own order follows node ids, which are random.
+    """
     nodes = nodes_of(work.inputs)
     orders = node_orders(list(nodes))
     found = [
@@ -86,7 +88,6 @@ def in_file_order(work: Workload, tasks: Mapping[str, int]) -> Outcome:
     """Storm's default scheduler, where the ids of the nodes follow the file."""
     problem = work.problem(tasks)
     plan = place(problem, "storm-even", objective="balance")
-    assert plan.assignment is not None
     return at_its_best(problem, plan.assignment)
 
 
@@ -170,9 +171,8 @@ def best_places(problem: Problem) -> Outcome:
         [(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)]
         for n in problem.tasks[bolts].tolist()
     ]
-    each = (
-        problem.cpu_rate[np.ix_(bolts, types)] / problem.tasks[bolts][:, None]
-    )  # points of one instance, [bolt, machine]
+    # Points of one instance, [bolt, machine].
+    each = problem.cpu_rate[np.ix_(bolts, types)] / problem.tasks[bolts][:, None]
     best = min(product(*ways), key=lambda way: (np.array(way) * each).sum(axis=0).max())
     node = np.zeros(problem.task_count, dtype=np.int64)
     for bolt, way in zip(bolts.tolist(), best, strict=True):

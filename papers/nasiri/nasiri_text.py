@@ -1,4 +1,4 @@
-"""What the paper's text, tables and formulas say by themselves, without a plan; and its CPU prediction on this machine."""
+"""The paper's text, tables and formulas checked without a plan, and its CPU prediction here."""
 
 from __future__ import annotations
 
@@ -25,34 +25,31 @@ if TYPE_CHECKING:
 LAYOUTS = ("linear", "diamond", "star")
 SCENARIOS = ("small", "medium", "large")
 KINDS = ("low", "mid", "high")
-POINTS = (
-    np.array([NASIRI_MS[kind] for kind in KINDS]) / 10
-)  # table 3: CPU points per tuple/s, [kind, machine type]
-TUPLES = {
+# Table 3: CPU points per tuple/s, [kind, machine type].
+POINTS = np.array([NASIRI_MS[kind] for kind in KINDS]) / 10
+TUPLES = {  # by kind, for one of the sources
     "linear": (1, 1, 1),
     "diamond": (4 / 3, 1 / 3, 1 / 3),
     "star": (1 / 2, 1, 1 / 2),
-}  # by kind, for one of the sources
+}
 TABLE_4 = {  # instances by scenario and layout: low, mid, high
     "small": {"linear": (3, 3, 7), "diamond": (12, 5, 7), "star": (9, 10, 5)},
     "medium": {"linear": (41, 42, 35), "diamond": (67, 15, 46), "star": (45, 34, 25)},
     "large": {"linear": (201, 156, 341), "diamond": (397, 208, 91), "star": (327, 156, 206)},
 }
-TABLE_5 = {
+TABLE_5 = {  # by layout
     "small": (1.41, 2.67, 1.15),
     "medium": (1.15, 1.03, 1.17),
     "large": (2.68, 1.95, 1.52),
-}  # by layout
-THROUGHPUT_GAIN = {
-    "small": (26, 49),
-    "medium": (36, 48),
-    "large": (27, 31),
-}  # %, least and largest of the three layouts
+}
+# %, least and largest of the three layouts.
+THROUGHPUT_GAIN = {"small": (26, 49), "medium": (36, 48), "large": (27, 31)}
 UTILISATION_GAIN = {"small": (10, 35), "medium": (31, 47), "large": (10, 21)}
 BOLTS, MACHINES, PER_MACHINE = 4, 3, 10  # the example of the exhaustive search
 LOADS, REPEATS, SECONDS = 10, 7, 0.3  # of the measured CPU prediction
 
 Found = tuple[dict[str, Measured], list[Table], dict[str, str]]
+Load = tuple[float, float, float]  # tuples/s, CPU points in use, points per tuple/s (e)
 
 
 def formulas() -> Found:
@@ -81,8 +78,10 @@ def formulas() -> Found:
         {
             "e-in-seconds": Measured(
                 bool((in_seconds <= 100).all()),
-                note=f"In seconds it would use {', '.join(f'{u:.0f}' for u in in_seconds)} % of the machines; as points per tuple/s "
-                f"{', '.join(f'{u / 100:.2g}' for u in in_seconds)} %, and {', '.join(f'{100 / e:.0f}' for e in POINTS[2])} tuples/s fill them.",
+                note=f"In seconds it would use {', '.join(f'{u:.0f}' for u in in_seconds)} % "
+                "of the machines; as points per tuple/s "
+                f"{', '.join(f'{u / 100:.2g}' for u in in_seconds)} %, and "
+                f"{', '.join(f'{100 / e:.0f}' for e in POINTS[2])} tuples/s fill them.",
             ),
             "fastest-machine": Measured(
                 fastest.pop() if len(fastest) == 1 else "not the same for every kind"
@@ -114,10 +113,11 @@ def eq_8() -> Floats:
 
 
 def possible_ratios(layout: str, gains: tuple[int, int]) -> tuple[float, float]:
-    """Least and largest ratio of the gains in throughput and in U of any two plans, where there are equally many machines of each type.
+    """Least and largest ratio of the gains in throughput and in U that any two plans can have.
 
-    A tuple/s of a kind adds x_j e_ij to U on machine type j, nearly the same on every type: so U
-    can only grow as the throughput does.
+    It holds where there are equally many machines of each type. A tuple/s of a kind adds x_j e_ij
+    to U on machine type j, nearly the same on every type: so U can only grow as the throughput
+    does.
     """
     adds = eq_8().sum(axis=0) * POINTS
     least, most = (
@@ -141,7 +141,7 @@ def eq_3(counts: Sequence[int]) -> list[int]:
 def table_5_agrees(
     ratios: Sequence[float], throughput: tuple[int, int], utilisation: tuple[int, int]
 ) -> bool:
-    """Whether three pairs of gains exist that have the printed ratios and, rounded, the printed least and largest gains."""
+    """Whether three pairs of gains can have the printed ratios and the printed ranges, rounded."""
     tenths = [
         np.arange(10 * low - 5, 10 * high + 5) / 10 for low, high in (throughput, utilisation)
     ]
@@ -163,7 +163,7 @@ def table_5_agrees(
 
 
 def cases() -> Found:
-    """The number of cases of the exhaustive search, counted in several ways, and the time ours takes for them."""
+    """The number of cases of the exhaustive search, counted in several ways, and our time."""
     total = MACHINES * PER_MACHINE
     vectors = sum(1 for x in product(range(1, total - BOLTS + 2), repeat=BOLTS) if sum(x) <= total)
     # Matrices [bolt, machine] whose columns sum to at most 10 and of which no row is 0, by
@@ -175,9 +175,8 @@ def cases() -> Found:
         for empty in range(BOLTS + 1)
     )
     work = alike("diamond", MACHINES)
-    asked = (
-        100  # instances per machine: more cases than it takes, so that it says how many there are
-    )
+    # Instances per machine: more cases than it accepts, so the refusal says how many there are.
+    asked = 100
     try:
         size(work, "nasiri-optimal", options={"most_per_machine": asked})
         refused = 0.0
@@ -189,8 +188,10 @@ def cases() -> Found:
         {
             "cases": Measured(
                 vectors,
-                note=f"C({total}, {BOLTS}) = {formula[total]:,}. `nasiri-optimal`, asked for {asked} instances per machine, counts "
-                f"{refused:,.0f} cases and refuses; C({MACHINES * asked}, {BOLTS}) = {formula[MACHINES * asked]:,}.",
+                note=f"C({total}, {BOLTS}) = {formula[total]:,}. "
+                f"`nasiri-optimal`, asked for {asked} instances per machine, counts "
+                f"{refused:,.0f} cases and refuses; "
+                f"C({MACHINES * asked}, {BOLTS}) = {formula[MACHINES * asked]:,}.",
             ),
             "placements": Measured(
                 placements,
@@ -207,9 +208,10 @@ def cases() -> Found:
 
 
 def prediction(spark: SparkSession) -> Found:
-    """Eq. 5 on this machine: a busy bolt in a Spark task, profiled at its largest rate, predicted at lower ones."""
+    """Eq. 5 on this machine: a bolt in a Spark task, profiled at its largest rate."""
 
-    def loads(_: int) -> list[list[tuple[float, float, float]]]:
+    def loads(_: int) -> list[list[Load]]:
+        """Every load, repeated; nested, so that workers need not import this file."""
         import os
         import time
 
@@ -220,13 +222,13 @@ def prediction(spark: SparkSession) -> Found:
         )
 
         def clock_s() -> float:
-            """Time without that in which other processes held the CPU, where the system tells it."""
+            """Time less what this thread waited for a CPU, where the system counts that."""
             return time.perf_counter() - (
                 0.0 if waited is None else int(os.pread(waited, 99, 0).split()[1]) / 1e9
             )
 
-        def at(gap_s: float) -> tuple[float, float, float]:
-            """Tuples/s, CPU points in use, and points per tuple/s (e), with a tuple every so many seconds."""
+        def at(gap_s: float) -> Load:
+            """A load with one tuple in so many seconds."""
             start, cpu, busy, done = clock_s(), time.process_time(), 0.0, 0
             while (now := clock_s() - start) < SECONDS:
                 if now < done * gap_s:
@@ -242,31 +244,33 @@ def prediction(spark: SparkSession) -> Found:
         gaps = [0.0, *(gap for k in range(1, LOADS) for gap in (LOADS / (most * k), 0.0))]
         return [[at(gap) for gap in gaps] for _ in range(REPEATS)]
 
-    repeats: list[list[tuple[float, float, float]]] = (
-        spark.sparkContext.parallelize([0], 1).map(loads).collect()[0]
-    )
-    rates: list[
-        list[tuple[float, float, float]]
-    ] = []  # of each load: tuples/s, points in use, points predicted
+    repeats: list[list[Load]] = spark.sparkContext.parallelize([0], 1).map(loads).collect()[0]
+    return compare_prediction(repeats)
+
+
+def compare_prediction(repeats: list[list[Load]]) -> Found:
+    """Points in use beside eq. 5's; every second load of a repeat is a full one, the profile."""
+    rates: list[list[Load]] = []  # of each load: tuples/s, points in use, points predicted
     for k in range(1, 2 * LOADS - 1, 2):
         # How fast a shared machine is changes within seconds: the profile is taken just before and
         # just after what it predicts.
-        found: list[tuple[float, float, float]] = []
+        found: list[Load] = []
         for repeat in repeats:
             most, full, e = (mean(two) for two in zip(repeat[k - 1], repeat[k + 1], strict=True))
             rate, used, _ = repeat[k]
             found.append((rate, used, e * rate + (full - e * most)))  # what is added is MET
         rates.append(found)
-    single = max(abs(used - foretold) for found in rates for _, used, foretold in found)
-    typical = max(abs(median(used - foretold for _, used, foretold in found)) for found in rates)
+    single = max(abs(used - expected) for found in rates for _, used, expected in found)
+    typical = max(abs(median(used - expected for _, used, expected in found)) for found in rates)
     middle = [tuple(median(values) for values in zip(*found, strict=True)) for found in rates]
     series = {
-        "predicted": [(rate, foretold) for rate, _, foretold in middle],
+        "predicted": [(rate, expected) for rate, _, expected in middle],
         "median of the repeats": [(rate, used) for rate, used, _ in middle],
         "every repeat": sorted((rate, used) for found in rates for rate, used, _ in found),
     }
     note = (
-        f"Largest difference in {len(rates)} rates of {REPEATS} repeats: {single:.2g} points in a single repeat, "
+        f"Largest difference in {len(rates)} rates of {REPEATS} repeats: "
+        f"{single:.2g} points in a single repeat, "
         f"{typical:.2g} in the median of a rate's repeats."
     )
     return (

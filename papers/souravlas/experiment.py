@@ -1,4 +1,4 @@
-"""Souravlas et al. 2023: the worked redistribution, what holds in general, and its cluster in the judge's model."""
+"""Souravlas et al. 2023: the worked example, section 3 in general, section 4 in our model."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from headrace.model.read import validated
 from headrace.move.blocks import Blocks, block_volumes, classes, segments, superclasses
 from headrace.move.mod import mod
 from headrace.move.ro_mod import ro_mod
+from headrace.move.steps import Moves
 from headrace.planner import place
 
 if TYPE_CHECKING:
@@ -68,26 +69,40 @@ def measure(quick: bool, spark: Callable[[], SparkSession]) -> Experiment:
 
 def worked_example() -> Found:
     """N = Q = 16, t = 7, s = 11: classes, superclasses, steps."""
-    table, chains = classes(EXAMPLE), superclasses(EXAMPLE)
-    cost = [c.units for c in table]
-    wrong = wrong_pairs()
-    printed = sum(len(column.split()) for _, column in PRINTED)
     by_class, by_superclass = mod(EXAMPLE), ro_mod(EXAMPLE)
+    curves = {
+        name: [(float(a), a * len(m.steps) + m.makespan) for a in range(12)]
+        for name, m in (("MOD", by_class), ("RO-MOD", by_superclass))
+    }
+    drawn = lines(
+        "16 x 7 becomes 16 x 11: what superclasses save",
+        curves,
+        x="start-up of a step, in units",
+        y="time, in units",
+    )
+    measured = example_claims(by_class, by_superclass)
+    return measured, example_tables(by_class, by_superclass), {"steps.svg": drawn}
+
+
+def example_claims(by_class: Moves, by_superclass: Moves) -> dict[str, Measured]:
+    """What tables 2 to 4 and section 3.2 say of the example."""
+    chains = superclasses(EXAMPLE)
+    cost = [c.units for c in classes(EXAMPLE)]
+    wrong = "; ".join(f"({n},{q}) under {k}, is of {own}" for k, n, q, own in wrong_pairs())
+    printed = sum(len(column.split()) for _, column in PRINTED)
     chain = {s.number: dict(s.chain) for s in chains}
     sources = max(max(senders_per_target(step.transfers)) for step in by_superclass.steps)
     alone = max(max(senders_per_target(step.transfers)) for step in by_class.steps)
     first = np.arange(EXAMPLE.nodes_before * EXAMPLE.tasks_before)  # the range that eq. 1 gives
     reached = len(np.unique(first // EXAMPLE.tasks_after % EXAMPLE.nodes_after))
     saved = 100 * (1 - 1 / len(chain[12]))
-    measured = {
+    steps = len(by_class.steps), len(by_superclass.steps)
+    return {
         "class-costs": Measured(cost[:12] + cost[13:]),
         "class-12": Measured(
             cost[12], note=f"All costs together: {sum(cost)}; t s = {7 * 11}; the printed ones: 76."
         ),
-        "printed-pairs": Measured(
-            printed - len(wrong),
-            note=f"Wrong: {'; '.join(f'({n},{q}) under {k}, is of {own}' for k, n, q, own in wrong)}.",
-        ),
+        "printed-pairs": Measured(printed - len(wrong_pairs()), note=f"Wrong: {wrong}."),
         "superclasses": Measured([s.number for s in chains]),
         "chains": Measured([sorted(chain[number]) for number in (0, 15, 14, 13, 12, 11, 10)]),
         "superclass-0": Measured([chain[0][k] for k in (0, 7)]),
@@ -98,19 +113,24 @@ def worked_example() -> Found:
         ),
         "saved-steps": Measured(
             saved,
-            note=f"Over the whole redistribution: {len(by_class.steps)} steps become {len(by_superclass.steps)}, "
-            f"{100 * (1 - len(by_superclass.steps) / len(by_class.steps)):.0f} %; both take {by_class.makespan:.0f} units of time.",
+            note=f"Over the whole redistribution: {steps[0]} steps become {steps[1]}, "
+            f"{100 * (1 - steps[1] / steps[0]):.0f} %; both take {by_class.makespan:.0f} "
+            "units of time.",
         ),
         "one-at-a-time": Measured(sources, note=f"MOD's steps: {alone}."),
         "range": Measured(
             EXAMPLE.period, note=f"Tasks 0 to {first[-1]} alone reach {reached} of the 16 targets."
         ),
     }
-    tables = [
+
+
+def example_tables(by_class: Moves, by_superclass: Moves) -> list[Table]:
+    """Tables 2 to 4 as they should be, and what start-ups cost."""
+    return [
         Table(
             "Table 2, corrected",
             ["class", "units per pair", "node pairs"],
-            [[c.number, c.units, pairs_text(c.pairs)] for c in table],
+            [[c.number, c.units, pairs_text(c.pairs)] for c in classes(EXAMPLE)],
         ),
         Table(
             "Superclasses, corrected",
@@ -122,7 +142,7 @@ def worked_example() -> Found:
                     ", ".join(f"{k}: {u}" for k, u in s.chain),
                     sum(u for _, u in s.chain),
                 ]
-                for s in chains
+                for s in superclasses(EXAMPLE)
             ],
         ),
         Table(
@@ -134,17 +154,6 @@ def worked_example() -> Found:
             ],
         ),
     ]
-    curves = {
-        name: [(float(a), a * len(m.steps) + m.makespan) for a in range(12)]
-        for name, m in (("MOD", by_class), ("RO-MOD", by_superclass))
-    }
-    drawn = lines(
-        "16 x 7 becomes 16 x 11: what superclasses save",
-        curves,
-        x="start-up of a step, in units",
-        y="time, in units",
-    )
-    return measured, tables, {"steps.svg": drawn}
 
 
 def wrong_pairs() -> list[tuple[int, int, int, int]]:
@@ -168,7 +177,7 @@ def pairs_text(pairs: Any) -> str:
 
 def sweep() -> Found:
     """Every statement of section 3 for all N, t, Q, s up to ten."""
-    held = {
+    true_in = {
         name: 0
         for name in (
             "same volume",
@@ -182,39 +191,37 @@ def sweep() -> Found:
         )
     }
     cases = list(product(range(1, LARGEST + 1), repeat=4))
-    example = {name: "" for name in held}
+    example = {name: "" for name in true_in}
     for case in cases:
         for name, holds in statements(Blocks(*case)).items():
-            held[name] += holds
+            true_in[name] += holds
             if not holds and not example[name]:
                 example[name] = str(Blocks(*case))
     count = len(cases)
-    share = {name: 100 * n / count for name, n in held.items()}
+    share = {name: 100 * n / count for name, n in true_in.items()}
 
     def found(name: str) -> Measured:
         return Measured(
             share[name],
-            note=f"{held[name]:,} of {count:,}"
+            note=f"{true_in[name]:,} of {count:,}"
             + (f"; not {example[name]}." if example[name] else "."),
         )
 
     measured = {
-        "same-volume": found("same volume"), "proposition-1": found("first class"), "proposition-1-count": found("t classes"),
-        "proposition-2": found("neighbours"), "always-equal": found("equal cost"), "always-fewer": found("fewer"),
+        "same-volume": found("same volume"),
+        "proposition-1": found("first class"),
+        "proposition-1-count": found("t classes"),
+        "proposition-2": found("neighbours"),
+        "always-equal": found("equal cost"),
+        "always-fewer": found("fewer"),
         "always-least": found("least time"),
-    }  # fmt: skip
-    rows = [[name, held[name], f"{share[name]:.2f} %", example[name] or "none"] for name in held]
-    return (
-        measured,
-        [
-            Table(
-                f"All {count:,} redistributions up to {LARGEST}",
-                ["statement", "holds", "share", "first exception"],
-                rows,
-            )
-        ],
-        {},
-    )
+    }
+    rows = [
+        [name, n, f"{share[name]:.2f} %", example[name] or "none"] for name, n in true_in.items()
+    ]
+    columns = ["statement", "holds", "share", "first exception"]
+    table = Table(f"All {count:,} redistributions up to {LARGEST}", columns, rows)
+    return measured, [table], {}
 
 
 def statements(blocks: Blocks) -> dict[str, bool]:
@@ -266,7 +273,7 @@ SCHEDULERS = {
 
 
 def cluster() -> Found:
-    """Load of the nodes, rate and time on the network of the five placements, before and after a task is added to every component."""
+    """Section 4: load, rate and network time of five placements, with four and five tasks each."""
     rows: list[list[object]] = []
     spread: dict[str, dict[str, float]] = {}
     rate: dict[str, dict[str, float]] = {}
@@ -276,11 +283,15 @@ def cluster() -> Found:
         ("random", [random_graph(seed) for seed in range(GRAPHS)]),
     ):
         for name, by in SCHEDULERS.items():
-            results = [placed(problem_of(graph, tasks), by) for graph in graphs for tasks in (4, 5)]
-            figures = [mean(column) for column in zip(*results, strict=True)]
-            for kept, value in zip((spread, rate, network_ms), figures, strict=True):
+            results = [
+                place_and_judge(problem_of(graph, tasks), by)
+                for graph in graphs
+                for tasks in (4, 5)
+            ]
+            means = [mean(column) for column in zip(*results, strict=True)]
+            for kept, value in zip((spread, rate, network_ms), means, strict=True):
                 kept.setdefault(layout, {})[name] = value
-            rows.append([layout, name, *figures])
+            rows.append([layout, name, *means])
     order = [sorted(spread[layout], key=spread[layout].__getitem__) for layout in spread]
     measured = {
         "fig-1-order": Measured(order[0], note=f"Random topologies: {', '.join(order[1])}."),
@@ -302,16 +313,10 @@ def cluster() -> Found:
         [name, len(m.steps), m.makespan, m.makespan * group_ms]
         for name, m in (("MOD", mod(change)), ("RO-MOD", ro_mod(change)))
     ]
-    columns = [
-        "layout",
-        "placement",
-        "standard deviation, tuples/s",
-        "largest rate, factor",
-        "network, ms per tuple",
-    ]
+    figures = ["standard deviation, tuples/s", "largest rate, factor", "network, ms per tuple"]
     drawn = bars("Standard deviation of the load delivered to a node", spread, y="tuples/s")
     tables = [
-        Table("Section 4 in the judge's model", columns, rows),
+        Table("Section 4 in the judge's model", ["layout", "placement", *figures], rows),
         Table(
             "The change of the random topology, 4 to 5 tasks per node",
             ["by", "steps", "groups per target", "ms without start-ups"],
@@ -360,15 +365,10 @@ def problem_of(graph: dict[str, list[str]], tasks: int) -> Problem:
     return build(validated(content, {}))
 
 
-def placed(problem: Problem, by: str) -> tuple[float, float, float]:
-    """Standard deviation of what is delivered to the nodes, the largest rate, and the time a tuple of the spout spends on the network."""
-    if by:
-        plan = place(
-            problem, by, objective="nodes"
-        ).assignment  # none of them looks at the objective; this one has a quick bound
-        assert plan is not None
-    else:
-        plan = dealt_in_blocks(problem)
+def place_and_judge(problem: Problem, by: str) -> tuple[float, float, float]:
+    """Standard deviation of the nodes' load, largest rate, network ms of a spout's tuple."""
+    # None of them looks at the objective; this one has a quick bound.
+    plan = place(problem, by, objective="nodes").assignment if by else deal_in_blocks(problem)
     report = judge(problem, plan, objective="rate", bounded=False)
     load = np.zeros(len(problem.nodes))
     for stream in problem.streams:
@@ -382,7 +382,7 @@ def placed(problem: Problem, by: str) -> tuple[float, float, float]:
     return float(load.std()), float(report.max_rate or 0), network_ms
 
 
-def dealt_in_blocks(problem: Problem) -> Assignment:
+def deal_in_blocks(problem: Problem) -> Assignment:
     """Eq. 1: t tasks in a row per node, each in a slot of its own as long as there are slots."""
     t = math.ceil(problem.task_count / NODES)
     task = np.arange(problem.task_count)

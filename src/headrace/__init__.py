@@ -20,16 +20,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from headrace.errors import HeadraceError, Infeasible, InvalidInput, Unsupported
     from headrace.library.case import Case, Cluster, case, example, load
+    from headrace.library.changes import diff, move, move_blocks, move_safely
     from headrace.library.comparison import Comparison
     from headrace.library.verbs import (
         compare,
-        diff,
         explain,
         judge,
         load_plan,
-        move,
-        move_blocks,
-        move_safely,
         place,
         plan,
         provision,
@@ -76,6 +73,7 @@ __all__ = [
 _HOMES = {
     "Case Cluster case example load": "headrace.library.case",
     "Comparison": "headrace.library.comparison",
+    "diff move move_blocks move_safely": "headrace.library.changes",
     "HeadraceError Infeasible InvalidInput Unsupported": "headrace.errors",
     "Assignment Problem": "headrace.model.problem",
     "Request": "headrace.model.request",

@@ -1,27 +1,31 @@
-"""The demo: a busy word count planned on nine nodes by every scheduler, and word count run for real on a small fleet, measured and improved."""
+"""The demo: word count planned by every scheduler, then run on a small fleet and improved there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from headrace.control.loop import Entry, decide
-from headrace.control.loop import Settings as Loop
+from headrace.control.loop import Entry, LoopSettings, decide
 from headrace.model.document import FORMAT
 from headrace.model.examples import example
 from headrace.model.read import Inputs, validated
 
 if TYPE_CHECKING:
-    from headrace.control.prediction import Batch
+    from headrace.control.on_spark import OnSpark
+    from headrace.control.prediction import BatchFigures
     from headrace.run.batches import BatchDone
-    from headrace.run.placement import Placement
+    from headrace.run.placement import Placement, PlanInForce
 
 NODES = {"large": 400, "small-1": 200, "small-2": 200}  # points: cores of the fleet times 100
 OPTIONS = {"sentences": 40_000, "tasks": 6}  # of word count, per batch
-BATCHES = 8  # under each plan; the later half makes the figures, since Java and Python take some batches to warm up
+# Under each plan; the later half makes the figures, since Java and Python take some batches to
+# warm up.
+BATCHES = 8
+
+Say = Callable[[str], None]
 
 
 def demo_files() -> tuple[str, ...]:
@@ -41,104 +45,95 @@ def fleet_cluster() -> Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
-    """What happened: a batch before and after the new plan, and what was foretold of it before it ran."""
+class DemoRun:
+    """A batch before the new plan, one under it as predicted before it ran, and as it was."""
 
     plans: tuple[str, str]
-    before: Batch
-    foretold: Batch
-    after: Batch
+    before: BatchFigures
+    predicted: BatchFigures
+    after: BatchFigures
     total_bytes: float  # of a batch, on any node
     decision: Entry
     batches: int
     misplaced: int
 
 
-def live(folder: Path, say: Callable[[str], None]) -> Live:
-    """Start a fleet, run word count under storm-even, measure, plan again, and go on under the new plan without stopping."""
-    from headrace.control.on_spark import OnSpark, assignment_of, placement_of, problem_of
-    from headrace.control.prediction import measured, predicted
+@dataclass(slots=True)
+class Improvement:
+    """Listens to a run, and half-way plans again from what was measured."""
+
+    world: OnSpark
+    plan: PlanInForce
+    say: Say
+    batches: list[BatchDone] = field(default_factory=list[Any])
+    made: tuple[Entry, Placement, BatchFigures] | None = None  # decision, plan, what it will do
+
+    def listen(self, done: BatchDone) -> None:
+        """Count a batch; after the last one of the first half, decide."""
+        self.batches.append(done)
+        self.world.add_batch(done)
+        remote = done.remote_bytes / max(1, done.total_bytes)
+        self.say(
+            f"batch {done.batch} under {done.plan}: {done.tuples:,} sentences in "
+            f"{done.seconds:.2f} s, {remote:.0%} of the bytes between nodes"
+        )
+        if len(self.batches) == BATCHES:
+            self.decide()
+
+    def decide(self) -> None:
+        """Plan again, and put the new plan in force if it is worth it."""
+        from headrace.control.on_spark import assignment_from_placement
+        from headrace.control.prediction import predict_batch
+
+        problem = self.world.problem()
+        settings = LoopSettings(objective="traffic", dwell_s=0)
+        entry, planned = decide(problem, (), self.world.now(), settings)
+        self.say(f"decision: {entry.reason}")
+        if planned is not None:
+            self.world.apply(planned)
+        now = self.plan.current()
+        assert now is not None
+        self.made = entry, now, predict_batch(problem, assignment_from_placement(problem, now))
+
+
+def run_demo(folder: Path, say: Say) -> DemoRun:
+    """Run word count under storm-even's plan, and go on under a better one without stopping."""
+    from headrace.control.live import on_fleet
+    from headrace.control.on_spark import plan_first
+    from headrace.control.prediction import median_figures
     from headrace.model.cluster import nodes_of
-    from headrace.planner import place
     from headrace.run.apps import load, topology_of
     from headrace.run.batches import Settings
-    from headrace.run.cluster import executor_cores, wait_for_hosts
-    from headrace.run.engine import run
-    from headrace.run.fleet import Machine, local_fleet
-    from headrace.run.located import SETTINGS
-    from headrace.run.placement import PlanInForce
-    from headrace.spark import session
+    from headrace.run.fleet import local_fleet
+    from headrace.run.machines import machines_for
 
-    cluster = fleet_cluster()
+    cluster, telemetry = fleet_cluster(), folder / "telemetry"
     nodes = nodes_of(cluster)
     topology = topology_of(load("word-count"), {**OPTIONS, "out": str(folder / "counts")})
-    first = placement_of(
-        place(problem_of(topology, nodes, {}, None), "storm-even"), "storm-even", nodes
-    )
-    machines = [
-        Machine(name, f"127.0.0.{i + 2}", cpu // 100, 1024)
-        for i, (name, cpu) in enumerate(NODES.items())
-    ]
-    say(f"starting a fleet of {len(machines)} workers on this machine ..")
-    seen: list[BatchDone] = []
-    decided: list[tuple[Entry, Placement, Batch]] = []
-    with local_fleet(machines, folder / "fleet") as fleet:
-        spark = session(app="headrace-demo", master=fleet.master, conf=SETTINGS | fleet.settings())
-        try:
-            wait_for_hosts(spark, fleet.hosts.values())
-            plan = PlanInForce(topology, first)
-            telemetry = folder / "telemetry"
-
-            def there() -> set[str]:
-                up = executor_cores(spark)
-                return {name for name, host in fleet.hosts.items() if host in up}
-
-            world = OnSpark(
-                spark, topology, cluster, plan, telemetry, folder / "decisions", there, window_s=1
-            )
-
-            def listen(done: BatchDone) -> None:
-                seen.append(done)
-                world.seen(done)
-                remote = done.remote_bytes / max(1, done.total_bytes)
-                say(
-                    f"batch {done.batch} under {done.plan}: {done.tuples:,} sentences in {done.seconds:.2f} s, {remote:.0%} of the bytes between nodes"
-                )
-                if len(seen) == BATCHES:
-                    problem = world.problem()
-                    entry, planned = decide(
-                        problem, (), world.now(), Loop(objective="traffic", dwell_s=0)
-                    )
-                    say(f"decision: {entry.reason}")
-                    if planned is not None:
-                        world.apply(planned)
-                    now = plan.current()
-                    assert now is not None
-                    decided.append((entry, now, predicted(problem, assignment_of(problem, now))))
-
-            settings = Settings(
-                folder / "run",
-                hosts=fleet.hosts,
-                batches=2 * BATCHES,
-                telemetry=telemetry,
-                listen=listen,
-            )
-            run(spark, topology, plan, settings)
-        finally:
-            spark.sparkContext.setLogLevel("OFF")
-            spark.stop()
-    (entry, second, foretold), known, rest = (
-        decided[0],
-        seen[BATCHES // 2 : BATCHES],
-        seen[-BATCHES // 2 :],
-    )
-    return Live(
+    first = plan_first(topology, nodes, "storm-even")
+    say(f"starting a fleet of {len(nodes)} workers on this machine ..")
+    with (
+        local_fleet(machines_for(nodes), folder / "fleet") as fleet,
+        on_fleet(fleet, "headrace-demo") as site,
+    ):
+        plan = site.put_in_force(topology, first)
+        store = folder / "decisions"
+        world = site.watch(topology, plan, cluster, telemetry, store, window_s=1)
+        halves = Improvement(world, plan, say)
+        settings = Settings(
+            folder / "run", batches=2 * BATCHES, telemetry=telemetry, listen=halves.listen
+        )
+        site.run(topology, plan, settings)
+    assert halves.made is not None
+    entry, second, prediction = halves.made
+    known = halves.batches[BATCHES // 2 : BATCHES]
+    return DemoRun(
         plans=(first.name, second.name),
-        before=measured(known, first),
-        foretold=foretold,
-        after=measured(rest, second),
+        before=median_figures(known, first),
+        predicted=prediction,
+        after=median_figures(halves.batches[-BATCHES // 2 :], second),
         total_bytes=median(done.total_bytes for done in known),
         decision=entry,
-        batches=len(seen),
-        misplaced=sum(len(done.misplaced) for done in seen),
+        batches=len(halves.batches),
+        misplaced=sum(len(done.misplaced) for done in halves.batches),
     )

@@ -126,9 +126,14 @@ def find(folder: str, by: By) -> Algorithm:
 
 
 def introduction(folder: str, by: By) -> Entry:
-    """How an algorithm's file introduces it; a plug-in's file need not."""
+    """How an algorithm introduces itself: in its own docstring, or in that of its file."""
     found = find(folder, by)
-    return _introduction(found.name, folder, inspect.unwrap(found.function).__module__)
+    function = inspect.unwrap(found.function)
+    module, own = getattr(function, "__module__", ""), inspect.getdoc(function) or ""
+    headed = any(line.startswith(HEADINGS) for line in own.splitlines())
+    if headed or _source(module) is None:
+        return _entry(found.name, folder, module, own)
+    return _introduction(found.name, folder, module)
 
 
 def _ours(folder: str) -> Mapping[str, str]:
@@ -163,10 +168,25 @@ def _load(reference: str) -> Callable[..., Any]:
 
 def _introduction(name: str, folder: str, module: str) -> Entry:
     """Read a module's introduction without importing it: it may need a heavy library."""
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
+    source = _source(module)
+    if source is None:
         raise InvalidInput(f"the scheduler `{name}` is registered, but there is no module {module}")
-    text = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
+    text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    return _entry(name, folder, module, text)
+
+
+def _source(module: str) -> Path | None:
+    """The file of a module; None for one that has none, such as a notebook's."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ValueError, ModuleNotFoundError):
+        return None
+    found = Path(spec.origin) if spec is not None and spec.origin is not None else None
+    return found if found is not None and found.suffix == ".py" else None
+
+
+def _entry(name: str, folder: str, module: str, text: str) -> Entry:
+    """What an introduction says."""
     fields = dict.fromkeys(HEADINGS, "")
     key = ""
     for line in text.splitlines()[1:]:

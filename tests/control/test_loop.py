@@ -12,11 +12,11 @@ import pytest
 
 from headrace.checks.problems import Content, problem_of
 from headrace.control.history import entries, keep
-from headrace.control.loop import Entry, Settings, decide, run, step
+from headrace.control.loop import Entry, LoopSettings, decide, run, step
 from headrace.errors import InvalidInput
 from headrace.judge.report import judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.change import carried
+from headrace.move.change import carry_plan
 from headrace.planner import Plan, place
 
 
@@ -61,7 +61,7 @@ class Simulated:
 
     def problem(self) -> Problem:
         new = problem_of(self.content)
-        return replace(new, current=carried(*self.running, new).plan)
+        return replace(new, current=carry_plan(*self.running, new).plan)
 
     def history(self) -> Sequence[Entry]:
         return entries(self.store)
@@ -79,7 +79,7 @@ class Simulated:
         return self.left > 0
 
 
-SETTINGS = Settings(objective="batch", interval_s=60, dwell_s=60, improve_percent=5)
+SETTINGS = LoopSettings(objective="batch", interval_s=60, dwell_s=60, improve_percent=5)
 
 
 def settled(store: Path, **changes: Any) -> Simulated:

@@ -14,19 +14,25 @@ import pytest
 from click.testing import CliRunner
 
 from headrace.cli import main
-from headrace.control.loop import Settings as Loop
-from headrace.control.on_spark import OnSpark, after_batches, aside, placement_of, problem_of
+from headrace.control.loop import LoopSettings
+from headrace.control.on_spark import (
+    OnSpark,
+    background,
+    decide_after_batches,
+    placement_from_plan,
+    problem_on_spark,
+)
 from headrace.demo import NODES, fleet_cluster
 from headrace.errors import InvalidInput
 from headrace.model.cluster import nodes_of
 from headrace.model.problem import UNPLACED
+from headrace.model.topology import Topology
 from headrace.planner import place
 from headrace.run.apps import load, topology_of
 from headrace.run.batches import BatchDone, Settings
 from headrace.run.placement import Placement, PlanInForce, check_cores
 from headrace.run.rehearsal import rehearse
 from headrace.run.task import where_am_i
-from headrace.run.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +48,7 @@ def topology(tmp_path: Path) -> Topology:
 
 def placed(topology: Topology, by: str) -> Placement:
     nodes = nodes_of(CLUSTER)
-    return placement_of(place(problem_of(topology, nodes, {}, None), by), by, nodes)
+    return placement_from_plan(place(problem_on_spark(topology, nodes, {}, None), by), by, nodes)
 
 
 def test_a_node_takes_no_more_tasks_of_a_stage_than_it_has_cores(topology: Topology) -> None:
@@ -56,10 +62,10 @@ def test_a_plan_goes_back_and_forth_by_names_and_lost_nodes_leave_tasks_nowhere(
     topology: Topology,
 ) -> None:
     plan, nodes = placed(topology, "storm-even"), nodes_of(CLUSTER)
-    current = problem_of(topology, nodes, {}, plan).current
+    current = problem_on_spark(topology, nodes, {}, plan).current
     assert current is not None
     assert (current.node != UNPLACED).all()
-    fewer = problem_of(
+    fewer = problem_on_spark(
         topology, {name: node for name, node in nodes.items() if name != "small-2"}, {}, plan
     ).current
     assert fewer is not None
@@ -68,12 +74,12 @@ def test_a_plan_goes_back_and_forth_by_names_and_lost_nodes_leave_tasks_nowhere(
 
 
 def test_a_plan_that_leaves_a_task_out_is_refused(topology: Topology) -> None:
-    planned = place(problem_of(topology, nodes_of(CLUSTER), {}, None), "storm-even")
+    planned = place(problem_on_spark(topology, nodes_of(CLUSTER), {}, None), "storm-even")
     assert planned.assignment is not None
     planned.assignment.node.flags.writeable = True
     planned.assignment.node[0] = UNPLACED
     with pytest.raises(InvalidInput, match="does not place every task"):
-        placement_of(planned, "plan", {})
+        placement_from_plan(planned, "plan", {})
 
 
 def test_what_was_measured_leads_to_a_better_plan_for_the_next_batch(
@@ -93,9 +99,9 @@ def test_what_was_measured_leads_to_a_better_plan_for_the_next_batch(
         clock=lambda: next(time),
     )
     said: list[str] = []
-    decide = after_batches(
+    decide = decide_after_batches(
         world,
-        Loop(objective="traffic", interval_s=60.0, dwell_s=0),
+        LoopSettings(objective="traffic", interval_s=60.0, dwell_s=0),
         lambda entry: said.append(entry.reason),
     )
     plans: list[str | None] = []
@@ -132,13 +138,13 @@ def test_what_is_done_aside_is_done_one_at_a_time_and_its_failure_is_not_lost() 
     def fails() -> None:
         raise InvalidInput("no telemetry")
 
-    with aside() as do:
+    with background() as do:
         assert do(slow)
         assert not do(fails)
         assert not done
         hold.set()
     assert done == ["slow"]
-    with pytest.raises(InvalidInput, match="no telemetry"), aside() as do:
+    with pytest.raises(InvalidInput, match="no telemetry"), background() as do:
         do(fails)
 
 

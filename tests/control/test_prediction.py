@@ -6,8 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from headrace.control.on_spark import assignment_of
-from headrace.control.prediction import emitted_per_s, measured, predicted, with_batch_times
+from headrace.control.on_spark import assignment_from_placement
+from headrace.control.prediction import (
+    emission_rates,
+    median_figures,
+    predict_batch,
+    with_batch_times,
+)
 from headrace.model.build import build
 from headrace.model.document import FORMAT
 from headrace.model.problem import Problem
@@ -40,7 +45,7 @@ def problem(rate: float) -> Problem:
         "profile": profile,
     }
     found = build(validated({"format": FORMAT, **content}, {}))
-    return replace(found, current=assignment_of(found, APART))
+    return replace(found, current=assignment_from_placement(found, APART))
 
 
 def batch(number: int, seconds: float = BATCH_S) -> BatchDone:
@@ -65,7 +70,7 @@ def test_a_rate_is_what_batches_hold_over_the_time_they_take_however_they_come(
         replace(batch(n, seconds=1.0 + n % 2), ended=start + 1.0 + n % 2)
         for n, start in enumerate(starts)
     ]
-    assert emitted_per_s(seen).get("lines") == rate
+    assert emission_rates(seen).get("lines") == rate
 
 
 @pytest.mark.parametrize("interval_s", [2.0, 10.0])
@@ -78,7 +83,7 @@ def test_the_running_plan_is_foretold_as_it_was_measured_however_often_batches_c
         problem(LINES / interval_s), [batch(0), batch(1), batch(2, 99.0)], window_s=1
     )
     assert told.current is not None
-    foretold, found = predicted(told, told.current), measured([batch(0)], APART)
+    foretold, found = predict_batch(told, told.current), median_figures([batch(0)], APART)
     assert foretold.seconds == pytest.approx(found.seconds)
     assert foretold.remote_bytes == pytest.approx(found.remote_bytes)
     assert foretold.cpu_ms == pytest.approx(found.cpu_ms)
@@ -87,7 +92,7 @@ def test_the_running_plan_is_foretold_as_it_was_measured_however_often_batches_c
 
 def test_another_plan_is_foretold_from_the_same_batches() -> None:
     told = with_batch_times(problem(LINES / 5), [batch(0)], window_s=1)
-    foretold = predicted(told, assignment_of(told, BESIDE))
+    foretold = predict_batch(told, assignment_from_placement(told, BESIDE))
     assert foretold.remote_bytes == pytest.approx(LINES * BYTES / 2)
     assert foretold.cpu_ms == pytest.approx({"a": 250, "b": 150})
     # Half the bytes stay: 250 kB less at 4 Mbit/s are half a second; both split tasks still run at
@@ -104,6 +109,6 @@ def test_the_work_of_a_plan_whose_node_is_gone_is_not_asked_for() -> None:
     given = problem(LINES / 5)
     gone = Placement("gone", TASKS, {task: ("lost", 0) for task in APART.places})
     told = with_batch_times(
-        replace(given, current=assignment_of(given, gone)), [batch(0)], window_s=1
+        replace(given, current=assignment_from_placement(given, gone)), [batch(0)], window_s=1
     )
     assert told.options["judge"] == {"batch_interval_s": 5.0, "batch_overhead_s": 0.0}

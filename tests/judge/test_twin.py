@@ -1,23 +1,49 @@
-"""The judge against its twin, which adds up task by task: random problems, random plans, every figure."""
+"""The judge against its twin, which counts task by task: random problems and plans, all figures.
+
+Every block of seeds builds its cases once. A failure names its seed.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import cache
 from random import Random
+from typing import NamedTuple
 
 import pytest
 
 from headrace.checks.problems import Content, draw_assignment, draw_document, problem_of
 from headrace.judge.report import FIGURES, Report, gap, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from tests.judge.twin import Placed, Twin, max_rate
+from tests.failures import label_failure
+from tests.judge.twin import Twin, max_rate
+from tests.judge.twin_flow import Placed
+
+BLOCK = 100
+BLOCKS = [range(first, first + BLOCK) for first in range(0, 400, BLOCK)]
+every_block = pytest.mark.parametrize("seeds", BLOCKS, ids=lambda seeds: f"from-{seeds[0]}")
 
 
-def case(seed: int) -> tuple[Content, Problem, Assignment, Placed]:
+class Case(NamedTuple):
+    """A random problem with a random plan, its report, and the twin of both."""
+
+    content: Content
+    problem: Problem
+    plan: Assignment
+    placed: Placed
+    report: Report
+    twin: Twin
+
+
+@cache
+def case(seed: int) -> Case:
     random = Random(seed)
     content = draw_document(random)
     problem = problem_of(content)
     plan = draw_assignment(random, problem)
-    return content, problem, plan, by_name(problem, plan)
+    placed = by_name(problem, plan)
+    report = judge(problem, plan, bounded=False)
+    return Case(content, problem, plan, placed, report, Twin(content, placed))
 
 
 def by_name(problem: Problem, plan: Assignment) -> Placed:
@@ -32,105 +58,130 @@ def by_name(problem: Problem, plan: Assignment) -> Placed:
     }
 
 
-def figures(report: Report) -> dict[str, float | None]:
-    names = "total_traffic inter_worker_traffic inter_node_traffic inter_rack_traffic network_distance nodes_used workers_used"
-    names += " batch_seconds balance weighted_utilisation cost"
-    return {name: getattr(report, name) for name in names.split()}
+@every_block
+def test_every_figure_is_what_counting_task_by_task_gives(seeds: range) -> None:
+    cases_with: Counter[str] = Counter()
+    for seed in seeds:
+        with label_failure(seed=seed):
+            report, twin = case(seed).report, case(seed).twin
+            expected: dict[str, float | None] = {
+                "total_traffic": twin.traffic(0),
+                "inter_worker_traffic": twin.traffic(1),
+                "inter_node_traffic": twin.traffic(2),
+                "inter_rack_traffic": twin.traffic(3),
+                "network_distance": twin.network_distance(),
+                "nodes_used": len(twin.used_nodes),
+                "workers_used": len(twin.workers()),
+                "batch_seconds": twin.batch_seconds(),
+                "balance": twin.balance(),
+                "weighted_utilisation": twin.weighted_utilisation(),
+                "cost": twin.cost(),
+            }
+            assert {name: getattr(report, name) for name in expected} == {
+                name: value if value is None else pytest.approx(value, rel=1e-9, abs=1e-12)
+                for name, value in expected.items()
+            }
+            noted = "bandwidth counts only streams whose `bytes` are known" in report.notes
+            assert noted == (not twin.all_sized())
+            cases_with.update({name: bool(value) for name, value in expected.items()})
+    assert min(cases_with.values()) >= 10, "a figure is 0 or unknown in nearly every case"
 
 
-@pytest.mark.parametrize("seed", range(400))
-def test_every_figure_is_what_counting_task_by_task_gives(seed: int) -> None:
-    content, problem, plan, placed = case(seed)
-    report, twin = judge(problem, plan, bounded=False), Twin(content, placed)
-    expected: dict[str, float | None] = {
-        "total_traffic": twin.traffic(0),
-        "inter_worker_traffic": twin.traffic(1),
-        "inter_node_traffic": twin.traffic(2),
-        "inter_rack_traffic": twin.traffic(3),
-        "network_distance": twin.network_distance(),
-        "nodes_used": len(twin.used_nodes),
-        "workers_used": len(twin.workers()),
-        "batch_seconds": twin.batch_seconds(),
-        "balance": twin.balance(),
-        "weighted_utilisation": twin.weighted_utilisation(),
-        "cost": twin.cost(),
-    }
-    assert figures(report) == {
-        name: value if value is None else pytest.approx(value, rel=1e-9, abs=1e-12)
-        for name, value in expected.items()
-    }
-    assert ("bandwidth counts only streams whose `bytes` are known" in report.notes) == (
-        not twin.all_sized()
-    )
+@every_block
+def test_every_node_carries_what_its_tasks_need(seeds: range) -> None:
+    nodes = 0
+    for seed in seeds:
+        with label_failure(seed=seed):
+            report, twin = case(seed).report, case(seed).twin
+            assert list(report.nodes) == twin.used_nodes
+            for node, row in report.nodes.items():
+                expected: dict[str, float] = {
+                    resource: twin.use(node, resource) for resource in twin.resources()
+                }
+                expected |= {
+                    "tasks": len(twin.tasks_on(node)),
+                    "workers": sum(where == node for where, _ in twin.workers()),
+                }
+                expected |= {f"{way}_mbps": twin.mbps(node, way) for way in ("out", "in")}
+                found = {key: row[key] for key in expected}
+                assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+                nodes += 1
+    assert nodes >= BLOCK
 
 
-@pytest.mark.parametrize("seed", range(400))
-def test_every_node_carries_what_its_tasks_need(seed: int) -> None:
-    content, problem, plan, placed = case(seed)
-    report, twin = judge(problem, plan, bounded=False), Twin(content, placed)
-    assert list(report.nodes) == twin.used_nodes
-    for node, row in report.nodes.items():
-        expected: dict[str, float] = {
-            resource: twin.use(node, resource) for resource in twin.resources()
-        }
-        expected |= {
-            "tasks": len(twin.tasks_on(node)),
-            "workers": sum(where == node for where, _ in twin.workers()),
-        }
-        expected |= {f"{way}_mbps": twin.mbps(node, way) for way in ("out", "in")}
-        assert {key: row[key] for key in expected} == pytest.approx(expected, rel=1e-9, abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(400))
-def test_every_broken_rule_is_named_with_its_numbers(seed: int) -> None:
-    content, problem, plan, placed = case(seed)
-    report = judge(problem, plan, bounded=False)
-    found = sorted(
-        (v.kind, v.node, v.resource, v.task or "", v.needed, v.available) for v in report.violations
-    )
-    expected = sorted(
-        (kind, node, what, task or "", a, b)
-        for kind, node, what, a, b, task in Twin(content, placed).violations()
-    )
-    assert [broken[:4] for broken in found] == [broken[:4] for broken in expected]
-    assert [broken[4:] for broken in found] == [
-        pytest.approx(broken[4:], rel=1e-9) for broken in expected
-    ]
-    assert report.feasible == (not expected and not plan.refused)
-
-
-@pytest.mark.parametrize("seed", range(400))
-def test_max_rate_is_where_growing_rates_fill_a_node(seed: int) -> None:
-    content, problem, plan, placed = case(seed)
-    report, expected = judge(problem, plan, bounded=False), max_rate(content, placed)
-    assert report.max_rate == (
-        expected if expected is None else pytest.approx(expected, rel=1e-7, abs=1e-12)
-    )
-    if expected is None:
-        assert report.bottleneck is None
-    else:
-        assert report.bottleneck in Twin(content, placed, expected * (1 + 1e-6) + 1e-9).full()
-    throughput = Twin(content, placed).processed() * (
-        1.0 if expected is None else min(1.0, expected)
-    )
-    assert report.throughput == pytest.approx(throughput, rel=1e-7)
-    assert report.throughput_per_node == (
-        pytest.approx(throughput / report.nodes_used, rel=1e-7) if report.nodes_used else None
-    )
-
-
-@pytest.mark.parametrize("seed", range(400))
-def test_no_feasible_plan_is_better_than_the_bound(seed: int) -> None:
-    _, problem, plan, _ = case(seed)
-    if not judge(problem, plan, bounded=False).feasible:
-        assert seed or judge(problem, plan).gap is None
-        return
-    for objective, figure in FIGURES.items():
-        report = judge(problem, plan, objective=objective)
-        value, limit = getattr(report, figure), report.bound.value
-        assert report.bound.of == figure
-        assert report.gap == gap(value, limit)
-        if value is not None and limit is not None:
-            assert (
-                value <= limit * (1 + 1e-9) if objective == "rate" else value >= limit * (1 - 1e-9)
+@every_block
+def test_every_broken_rule_is_named_with_its_numbers(seeds: range) -> None:
+    kinds: set[str] = set()
+    sound = 0
+    for seed in seeds:
+        with label_failure(seed=seed):
+            report = case(seed).report
+            found = sorted(
+                (v.kind, v.node, v.resource, v.task or "", v.needed, v.available)
+                for v in report.violations
             )
+            expected = sorted(
+                (kind, node, what, task or "", a, b)
+                for kind, node, what, a, b, task in case(seed).twin.violations()
+            )
+            assert [broken[:4] for broken in found] == [broken[:4] for broken in expected]
+            assert [broken[4:] for broken in found] == [
+                pytest.approx(broken[4:], rel=1e-9) for broken in expected
+            ]
+            assert report.feasible == (not expected and not case(seed).plan.refused)
+            kinds |= {broken[0] for broken in expected}
+            sound += report.feasible
+    assert len(kinds) == 7, "not every rule was broken"
+    assert sound >= 10, "too few plans that break none"
+
+
+@every_block
+def test_max_rate_is_where_growing_rates_fill_a_node(seeds: range) -> None:
+    limited = 0
+    for seed in seeds:
+        with label_failure(seed=seed):
+            content, _, _, placed, report, twin = case(seed)
+            expected = max_rate(content, placed)
+            if expected is None:
+                assert report.max_rate is None
+                assert report.bottleneck is None
+            else:
+                limited += expected > 0
+                assert report.max_rate == pytest.approx(expected, rel=1e-7, abs=1e-12)
+                beyond = Twin(content, placed, expected * (1 + 1e-6) + 1e-9)
+                assert report.bottleneck in beyond.full()
+            reached = twin.processed() * (1.0 if expected is None else min(1.0, expected))
+            assert report.throughput == pytest.approx(reached, rel=1e-7)
+            assert report.throughput_per_node == (
+                pytest.approx(reached / report.nodes_used, rel=1e-7) if report.nodes_used else None
+            )
+    assert limited >= BLOCK / 2, "too few plans that something limits"
+
+
+@every_block
+def test_no_feasible_plan_is_better_than_the_bound(seeds: range) -> None:
+    compared = 0
+    for seed in seeds:
+        with label_failure(seed=seed):
+            _, problem, plan, _, report, _ = case(seed)
+            if not report.feasible:
+                continue
+            for objective, figure in FIGURES.items():
+                report = judge(problem, plan, objective=objective)
+                value, limit = getattr(report, figure), report.bound.value
+                assert report.bound.of == figure
+                assert report.gap == gap(value, limit)
+                if value is not None and limit is not None:
+                    compared += 1
+                    if objective == "rate":
+                        assert value <= limit * (1 + 1e-9)
+                    else:
+                        assert value >= limit * (1 - 1e-9)
+    assert compared >= 40, "too few feasible plans with a bound to compare with"
+
+
+def test_an_infeasible_plan_has_no_gap() -> None:
+    infeasible = [case(seed) for seed in BLOCKS[0] if not case(seed).report.feasible]
+    assert len(infeasible) >= 10
+    for found in infeasible[:10]:
+        assert judge(found.problem, found.plan).gap is None

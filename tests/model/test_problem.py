@@ -105,9 +105,11 @@ def test_one_topology_alone_keeps_its_names_pairs_and_demands(document: dict[str
 
 def test_one_topology_alone_has_what_the_others_leave(built: Build):
     text = """
-topologies: [{name: x, components: {a: {cpu: 1}}}, {name: y, components: {a: {cpu: 2, nodes:
-[n2]}}}] cluster: {nodes: {n1: {cpu: 10, slots: 2}, n2: {cpu: 10, slots: 2}}} plan: {assignment:
-{x/a.1: {node: n1}, y/a.1: {node: n2, worker: 1}}}
+topologies:
+  - {name: x, components: {a: {cpu: 1}}}
+  - {name: y, components: {a: {cpu: 2, nodes: [n2]}}}
+cluster: {nodes: {n1: {cpu: 10, slots: 2}, n2: {cpu: 10, slots: 2}}}
+plan: {assignment: {x/a.1: {node: n1}, y/a.1: {node: n2, worker: 1}}}
 """
     problem = built(text)
     taken, slots = problem.taken.copy(), problem.slot_taken.copy()
@@ -133,8 +135,13 @@ def test_bytes_between_tasks_are_tuples_times_their_size(built: Build):
 
 def test_a_task_that_receives_more_sends_more(built: Build):
     text = """
-topology: {components: {a: {spout: true, rate: 8}, b: {tasks: 2, inputs: {a: shuffle}}, c: {inputs:
-{b: shuffle}}}} streams: [{from: a, to: b, shares: [3, 1]}] cluster: {nodes: {n: {}}}
+topology:
+  components:
+    a: {spout: true, rate: 8}
+    b: {tasks: 2, inputs: {a: shuffle}}
+    c: {inputs: {b: shuffle}}
+streams: [{from: a, to: b, shares: [3, 1]}]
+cluster: {nodes: {n: {}}}
 """
     assert named_pairs(built(text)) == {
         ("a.1", "b.1"): 6,

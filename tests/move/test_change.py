@@ -12,7 +12,7 @@ from headrace.errors import InvalidInput
 from headrace.judge.traffic import traffic
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.move.all_at_once import all_at_once
-from headrace.move.change import arrivals, carried, volumes_between
+from headrace.move.change import arrivals, carry_plan, volumes_between
 from headrace.move.optimal import optimal
 from tests.move.plan_pairs import random_pair
 
@@ -93,12 +93,12 @@ def test_plans_for_different_topologies_are_refused(problem: Problem) -> None:
         InvalidInput,
         match="different topologies: only the old one has `alert`; only the new one has `count`",
     ):
-        carried(problem_of(other), plan(*[0] * 8), problem)
+        carry_plan(problem_of(other), plan(*[0] * 8), problem)
 
 
 def test_the_state_of_a_node_that_is_gone_is_lost_and_that_is_said(problem: Problem) -> None:
     smaller = problem_of(content({"a": {}, "c": {}}))
-    told = carried(problem, plan(0, 0, 0, 1, 1, 2, 2, 1), smaller)
+    told = carry_plan(problem, plan(0, 0, 0, 1, 1, 2, 2, 1), smaller)
     assert told.plan.node.tolist() == [0, 0, 0, UNPLACED, UNPLACED, 1, 1, UNPLACED]
     assert told.lost == {"b": ("split.2", "split.3", "count.2")}
     assert told.notes == ("node b no longer exists: 3 tasks start elsewhere, their state is lost",)
@@ -108,10 +108,10 @@ def test_the_state_of_a_node_that_is_gone_is_lost_and_that_is_said(problem: Prob
 
 
 def test_counts_may_differ(problem: Problem) -> None:
-    told = carried(problem, plan(0, 0, 1, 1, 1, 1, 2, 2), problem_of(content(split=6)))
+    told = carry_plan(problem, plan(0, 0, 1, 1, 1, 1, 2, 2), problem_of(content(split=6)))
     assert told.plan.node.tolist() == [0, 0, 1, 1, 1, 1, UNPLACED, UNPLACED, 2, 2]
     assert told.added == {"split": 2}
-    told = carried(problem, plan(0, 0, 1, 1, 1, 1, 2, 2), problem_of(content(split=1)))
+    told = carry_plan(problem, plan(0, 0, 1, 1, 1, 1, 2, 2), problem_of(content(split=1)))
     assert told.plan.node.tolist() == [0, 0, 1, 2, 2]
     assert "3 tasks of split stop first" in told.notes[0]
 

@@ -12,7 +12,7 @@ from headrace.judge.diff import COMPARED
 from headrace.judge.report import judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.move.change import volumes_between
-from headrace.move.relabel import alike_nodes, moved, relabel
+from headrace.move.relabel import measure_move, number_alike_nodes, relabel
 from tests.move.plan_pairs import random_pair
 
 
@@ -23,7 +23,7 @@ def figures(problem: Problem, plan: Assignment) -> dict[str, object]:
 
 def shuffled_names(problem: Problem, plan: Assignment, rng: np.random.Generator) -> Assignment:
     """The same plan on other nodes: every node's part goes to a random node of its rack that is alike."""
-    kind = alike_nodes(problem)
+    kind = number_alike_nodes(problem)
     role = np.arange(len(problem.nodes))
     for k in np.unique(kind).tolist():
         for rack in range(len(problem.racks)):
@@ -86,7 +86,7 @@ def test_nodes_that_differ_in_anything_keep_their_roles() -> None:
 
 
 def test_it_never_moves_more_and_changes_no_figure() -> None:
-    saved = 0
+    saved = compared = 0
     for seed in range(150):
         random = Random(seed)
         problem = problem_of(draw_document(random))
@@ -95,16 +95,18 @@ def test_it_never_moves_more_and_changes_no_figure() -> None:
             continue
         for tasks in (True, False):
             found = relabel(problem, old, new, tasks=tasks)
-            before, after = moved(problem, old, new), moved(problem, old, found.plan)
+            before, after = measure_move(problem, old, new), measure_move(problem, old, found.plan)
             assert after <= before
             assert found.saved_mb == pytest.approx(before[0] - after[0])
             saved += after < before
+            compared += 1
             expected = figures(problem, new)
             for name, value in figures(problem, found.plan).items():
                 assert value == (
                     pytest.approx(expected[name]) if isinstance(value, float) else expected[name]
                 ), (seed, name)
     assert saved > 50
+    assert compared > 200
 
 
 def test_tasks_nobody_could_tell_apart_swap_too() -> None:
@@ -114,8 +116,8 @@ def test_tasks_nobody_could_tell_apart_swap_too() -> None:
     old = Assignment(np.array([0, 0, 1, 1]), np.zeros(4, dtype=np.int64))
     new = Assignment(np.array([1, 0, 0, 0]), np.zeros(4, dtype=np.int64))
     # Three on a and one on b: one of the two on b goes, the rest stays.
-    assert moved(problem, old, relabel(problem, old, new).plan) == (5, 1, 0)
-    assert moved(problem, old, relabel(problem, old, new, tasks=False).plan) == (15, 3, 0)
+    assert measure_move(problem, old, relabel(problem, old, new).plan) == (5, 1, 0)
+    assert measure_move(problem, old, relabel(problem, old, new, tasks=False).plan) == (15, 3, 0)
 
 
 def test_worker_processes_keep_their_slots() -> None:

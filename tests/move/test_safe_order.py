@@ -14,7 +14,7 @@ from headrace.checks.problems import draw_document, problem_of
 from headrace.errors import HeadraceError, Infeasible, InvalidInput
 from headrace.judge.traffic import traffic
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.change import carried
+from headrace.move.change import carry_plan
 from headrace.move.relabel import relabel
 from headrace.move.safe_order import NoSafeOrder, SafeOrder, safe_order
 from headrace.planner import place
@@ -243,7 +243,7 @@ def test_tasks_of_a_node_that_is_gone_start_first_and_without_state() -> None:
     flows = [["w", "x", 5], ["y", "z", 5]]
     before = graph(tasks, flows, a={"cpu": 120}, b={"cpu": 120}, gone={"cpu": 100})
     after = graph(tasks, flows, a={"cpu": 120}, b={"cpu": 120})
-    told = carried(before, plan(0, 2, 2, 1), after)
+    told = carry_plan(before, plan(0, 2, 2, 1), after)
     order = safe_order(after, told.plan, plan(1, 1, 0, 0))
     assert [m.kind for m in order.moves][:2] == ["start", "start"]
     assert {m.task for m in order.moves[:2]} == {"x", "y"}

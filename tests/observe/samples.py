@@ -9,6 +9,18 @@ from typing import Any
 import numpy as np
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+APP = {
+    "format": "headrace/1",
+    "topology": {
+        "name": "words",
+        "components": {
+            "say": {"spout": True},
+            "split": {"tasks": 2, "inputs": {"say": "shuffle"}},
+            "count": {"tasks": 3, "inputs": {"split": {"grouping": "fields", "fields": ["word"]}}},
+        },
+    },
+    "cluster": {"nodes": {"n{1..3}": {"type": "i7", "cpu": 800}}},
+}
 
 
 def task(**given: Any) -> dict[str, Any]:

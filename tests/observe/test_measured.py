@@ -16,23 +16,10 @@ from headrace.observe.measured import Measured, how, measure, naming, pair_rates
 from headrace.observe.source import columns_of
 from headrace.observe.spans import Span, clocks_ahead, within
 from headrace.observe.windows import edge_windows, task_windows
-from tests.observe.samples import NOON, edge, node, noisy_load, task, word_count
+from tests.observe.samples import APP, NOON, edge, node, noisy_load, task, word_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-APP = {
-    "format": "headrace/1",
-    "topology": {
-        "name": "words",
-        "components": {
-            "say": {"spout": True},
-            "split": {"tasks": 2, "inputs": {"say": "shuffle"}},
-            "count": {"tasks": 3, "inputs": {"split": {"grouping": "fields", "fields": ["word"]}}},
-        },
-    },
-    "cluster": {"nodes": {"n{1..3}": {"type": "i7", "cpu": 800}}},
-}
 
 
 def frame(spark: SparkSession, kind: str, rows: list[dict[str, Any]]) -> DataFrame:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,11 +20,11 @@ from headrace.observe.store import (
     compact,
     events,
     events_between,
-    rows_of,
     segment_folder,
     segments,
 )
 from tests.observe.samples import NOON, edge
+from tests.observe.stored import kept, numbered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,15 +35,6 @@ def batch(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
     return spark.createDataFrame(
         [tuple(row.get(name) for name in columns.names) for row in rows], columns
     )
-
-
-def numbered(n: int, **given: Any) -> dict[str, Any]:
-    return edge(event_time=NOON + timedelta(seconds=n), tuples=n, **given)
-
-
-def kept(spark: SparkSession, store: Path, table: str = "events") -> list[int]:
-    rows = rows_of(spark, store, "edges", segments(store, "edges")).where(F.col("table") == table)
-    return sorted(row["tuples"] for row in rows.collect())
 
 
 def test_a_sample_is_kept_once_within_a_batch_and_across_batches(
@@ -178,44 +163,3 @@ def test_any_stream_of_spark_is_taken_in(spark: SparkSession, tmp_path: Path) ->
     take_in_stream(rows, "edges", tmp_path / "store")
     assert kept(spark, tmp_path / "store") == [1, 2]
     assert kept(spark, tmp_path / "store", "quarantine") == [-3]
-
-
-DRIVER = """
-import sys from pathlib import Path from headrace.observe import source from headrace.observe.follow
-import take_in from headrace.spark import session source.BYTES_PER_BATCH = 12_000  # many small
-batches, so that a kill falls into one conf = {"spark.driver.extraJavaOptions":
-"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "spark.sql.shuffle.partitions": "1"}
-take_in(session(master="local[1]", conf=conf), Path(sys.argv[1]), Path(sys.argv[2]))
-"""
-
-
-def test_killed_at_any_moment_nothing_is_lost_or_doubled(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    folder, store = tmp_path / "telemetry", tmp_path / "store"
-    expected = {"events": range(1, 2000), "late": range(2000, 2020), "quarantine": range(-20, 0)}
-    rows = [numbered(n) for n in (*expected["events"], *expected["quarantine"])]
-    rows += [numbered(n, arrival=NOON + timedelta(days=1)) for n in expected["late"]]
-    rows += rows[:20]  # sent twice
-    random.Random(1).shuffle(rows)
-    with Writer(folder, rows_per_file=200, name="a") as writer:
-        writer.write("edges", rows)
-    for _ in range(2):
-        driver = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, str(folder), str(store)], start_new_session=True
-        )
-        deadline = time.monotonic() + 120
-        done = len(list(store.glob("edges/segment=*/_SUCCESS")))
-        while (
-            len(list(store.glob("edges/segment=*"))) <= done + 1
-            and driver.poll() is None
-            and time.monotonic() < deadline
-        ):
-            time.sleep(0.02)
-        os.killpg(driver.pid, signal.SIGKILL)  # the JVM with it
-        driver.wait()
-    assert 0 < len(kept(spark, store)) < 1999
-    take_in(spark, folder, store)
-    assert {table: kept(spark, store, table) for table in expected} == {
-        table: list(n) for table, n in expected.items()
-    }

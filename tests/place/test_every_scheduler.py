@@ -23,8 +23,9 @@ from headrace.errors import Infeasible
 from headrace.judge.feasible import violations
 from headrace.judge.traffic import Workers, traffic
 from headrace.judge.use import use
-from headrace.model.problem import Assignment
+from headrace.model.problem import Assignment, Problem
 from headrace.registry import entries, find
+from tests.failures import label_failure
 
 SCHEDULERS = {entry.name: entry for entry in entries("place") if "headrace." in entry.module}
 
@@ -45,7 +46,7 @@ LEAST = {
     "where there is room the plan is feasible": 8,
     "the smallest problems work": 9,
     "a cycle works or is named": 1,
-    "no plan is better than the best": 0,  # some are never feasible on these; see below
+    "no plan is better than the best": 10,
 }
 
 every_scheduler = pytest.mark.parametrize("name", SCHEDULERS)
@@ -87,17 +88,22 @@ def test_a_promise_holds(name: str, promise: str) -> None:
     assert verdict.checked >= LEAST[promise], "too few plans to say that it holds"
 
 
-def test_many_schedulers_have_feasible_plans_to_compare_with_the_best() -> None:
-    promise = "no plan is better than the best"
-    checked = [check_promise(promise, subject(name)).checked for name in SCHEDULERS]
-    assert sum(n > 0 for n in checked) >= 10
-    assert sum(checked) >= 60
+def test_optimal_is_the_best_of_all_plans_tried_one_by_one() -> None:
+    solved = crossing = 0
+    for seed in SMALL_SEEDS:
+        with label_failure(seed=seed):
+            problem = problem_of(small_content(seed))
+            assert isinstance(Subject("optimal").plan(problem), Assignment | Infeasible)
+            best = least_traffic_of_all_plans(problem)
+            assert best_traffic(seed) == pytest.approx(best)
+            solved += best < float("inf")
+            crossing += 0 < best < float("inf")
+    assert solved >= 20
+    assert crossing >= 16, "too few problems with traffic between nodes"
 
 
-@pytest.mark.parametrize("seed", SMALL_SEEDS)
-def test_optimal_is_the_best_of_all_plans_tried_one_by_one(seed: int) -> None:
-    problem = problem_of(small_content(seed))
-    assert isinstance(Subject("optimal").plan(problem), Assignment | Infeasible)
+def least_traffic_of_all_plans(problem: Problem) -> float:
+    """The least that any feasible plan has; bandwidth may be overloaded: optimal does not guard it."""
     slots = [
         (n, int(s))
         for n in range(len(problem.nodes))
@@ -110,16 +116,9 @@ def test_optimal_is_the_best_of_all_plans_tried_one_by_one(seed: int) -> None:
         workers = Workers.of(plan)
         sent = traffic(problem, plan, workers)
         broken = violations(problem, plan, workers, sent, use(problem, plan, workers, sent))
-        if all(v.resource.startswith("bandwidth") for v in broken):  # optimal does not guard it
+        if all(v.resource.startswith("bandwidth") for v in broken):
             best = min(best, sent.inter_node)
-    assert best_traffic(seed) == pytest.approx(best)
-
-
-def test_most_small_problems_have_a_feasible_plan_with_traffic_to_compare_with() -> None:
-    found = [best_traffic(seed) for seed in SMALL_SEEDS]
-    finite = [best for best in found if best is not None and best < float("inf")]
-    assert len(finite) >= len(found) / 2
-    assert sum(best > 0 for best in finite) >= len(found) / 4
+    return best
 
 
 def test_schedulers_are_called_like_their_modules() -> None:

@@ -1,23 +1,21 @@
-"""Worked examples: every tests/golden/<scheduler>.yaml is a list of examples that a person can redo by hand.
+"""Worked examples: every tests/golden/<scheduler>.yaml lists some that a person can redo by hand.
 
-    - example: the heaviest pair shares a slot       # a sentence: what the example shows source:
-      Muhammad, fig. 3.4                     # where the expectation comes from, or "by hand" files:
-      [examples/muhammad/a3-example.yaml]     # files of the repository, and / or input: {cluster:
-      {..}}                         # sections of a headrace/1 document; they replace those of the
-      files by: a3-storm                                   # default: the golden file's name
-      options: {alpha: 0.2}                          # and objective, seed, steps as on the command
-      line expect:                                        # at least one of these; what is absent is
-      not checked
-        nodes: {n1: [b, e], n2: [a]}                 # all tasks of every node in use; task names
-        may be ranges, split.{1..8} workers: {n1: {0: [b, e]}, n2: {0: [a]}}     # the same with
-        slots groups: [[b, e], [a]]                        # who shares a worker, wherever it stands
-        node_groups: [[b, e, a]]                     # who shares a node, whichever it is report:
-        {inter_node_traffic: 6, bound.proven: true}    # figures of the report, dots lead into it
-        error: free slots                            # part of the refusal's message; then nothing
-        else is expected
+    - example: the heaviest pair shares a slot     # a sentence: what the example shows
+      source: Muhammad, fig. 3.4                   # where it comes from, or "by hand"
+      files: [examples/muhammad/a3-example.yaml]   # files of the repository, and / or
+      input: {cluster: {..}}                       # sections that replace those of the files
+      by: a3-storm                                 # default: the golden file's name
+      options: {alpha: 0.2}                        # and objective, seed, steps
+      expect:                                      # at least one; what is absent is not checked
+        nodes: {n1: [b, e], n2: [a]}               # all tasks of every node in use
+        workers: {n1: {0: [b, e]}, n2: {0: [a]}}   # the same with slots
+        groups: [[b, e], [a]]                      # who shares a worker, whichever it is
+        node_groups: [[b, e, a]]                   # who shares a node, whichever it is
+        report: {nodes_used: 1, bound.proven: true}    # figures; dots lead into the report
+        error: free slots                          # a refusal that says this, and nothing else
 
-The derivation stands in comments beside the expectation. It comes from the paper or from pencil and
-paper, never from our own output.
+Task names may be ranges: split.{1..8}. The derivation is in comments beside the expectation. It
+comes from the paper or from pencil and paper, never from our own output.
 """
 
 from __future__ import annotations

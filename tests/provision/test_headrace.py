@@ -16,9 +16,7 @@ from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
 from headrace.provision.headrace import headrace
 from headrace.provision.optimal import optimal
-from tests.provision.test_one_each import two_bolts
-from tests.size.test_headrace import at_rate
-from tests.size.workloads import workload_of
+from tests.size.workloads import at_rate, two_bolts, workload_of
 
 CAO = Path(__file__).parents[2] / "examples" / "cao"
 

@@ -18,7 +18,7 @@ from headrace.provision.headrace import headrace
 from headrace.provision.optimal import optimal
 from headrace.provision.uniform import uniform
 from headrace.provision.vm_greedy import vm_greedy
-from tests.size.workloads import workload_of
+from tests.size.workloads import two_bolts, workload_of
 
 CAO = Path(__file__).parents[2] / "examples" / "cao"
 BUDGET = 5 * 0.3712
@@ -26,31 +26,6 @@ BUDGET = 5 * 0.3712
 
 def cao(name: str) -> Workload:
     return Workload(read([CAO / f"{name}.yaml", CAO / "vm-types.yaml"]))
-
-
-def two_bolts(**catalog: dict[str, Any]) -> dict[str, Any]:
-    """s is free; on small machines a takes 10 ms and b 20 ms per tuple, on large ones half of that."""
-    components = {
-        "s": {"spout": True, "rate": 1},
-        "a": {"inputs": {"s": "shuffle"}},
-        "b": {"inputs": {"a": "shuffle"}},
-    }
-    small, large = (
-        {"price": 1, "cpu": 100, "memory_mb": 1000},
-        {"price": 3, "cpu": 100, "memory_mb": 4000},
-    )
-    return {
-        "topology": {"components": components},
-        "profile": {
-            "a": {"small": {"cpu_ms": 10}, "large": {"cpu_ms": 5}},
-            "b": {"small": {"cpu_ms": 20}, "large": {"cpu_ms": 10}},
-        },
-        "catalog": {
-            "small": small | catalog.get("small", {}),
-            "large": large | catalog.get("large", {}),
-        },
-        "machine_per_task": True,
-    }
 
 
 def chosen(plan: Any) -> dict[str, tuple[str, int]]:

@@ -15,12 +15,12 @@ import pyarrow.csv
 import pytest
 
 from headrace.errors import InvalidInput
+from headrace.model.topology import Topology
 from headrace.run.apps import load, topology_of
 from headrace.run.batches import Batches, Settings
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.rehearsal import Input, rehearse_batch
 from headrace.run.sources import draw
-from headrace.run.topology import Topology
 from tests.run.topologies import places
 
 STEADY = ((),)
@@ -86,7 +86,7 @@ def through_csv(table: pa.Table, schema: str, folder: Path) -> pa.Table:
 
 def generated(topology: Topology, spout: str, first: int, end: int) -> pa.Table:
     """The tuples that a spout's generator makes."""
-    function = topology.work[spout].function
+    function = topology.code[spout].function
     assert function is not None
     return function(pa.table({"value": np.arange(first, end)}))
 
@@ -363,7 +363,7 @@ def test_micro(
 def test_the_payload_goes_from_bolt_to_bolt_and_ends_at_the_last(tmp_path: Path) -> None:
     _, topology = app("micro", tmp_path, shape="linear", per_batch=9, work=0.01, payload_bytes=500)
     made = generated(topology, "source", 0, 9)
-    low, high = (topology.work[bolt].function for bolt in ("low", "high"))
+    low, high = (topology.code[bolt].function for bolt in ("low", "high"))
     assert low is not None
     assert high is not None
     payloads = low(made)["payload"].to_pylist()

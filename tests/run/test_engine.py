@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,35 +21,10 @@ from headrace.run.engine import Running, run
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.sinks import read_batches
 from headrace.run.sources import files, kafka, numbers, rate
-from tests.run.killed import FATAL_BATCH
 from tests.run.topologies import expected_counts, final_counts, places, word_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-ROOT = Path(__file__).parents[2]
-
-
-def test_a_driver_killed_with_kill_9_loses_and_doubles_nothing(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    driver = subprocess.run(
-        [sys.executable, "-m", "tests.run.killed", str(tmp_path)],
-        cwd=ROOT,
-        start_new_session=True,
-        check=False,
-        timeout=120,
-    )
-    assert driver.returncode == -signal.SIGKILL
-    out = tmp_path / "out"
-    assert (
-        out / f"batch={FATAL_BATCH}"
-    ).exists()  # delivered, not committed: this batch must be run again
-    assert not (tmp_path / "run" / "commits" / f"{FATAL_BATCH}.json").exists()
-    seen: list[BatchDone] = []
-    run(spark, word_count(out), None, Settings(tmp_path / "run", batches=2, listen=seen.append))
-    assert [done.batch for done in seen] == [FATAL_BATCH, FATAL_BATCH + 1]
-    assert final_counts(out) == expected_counts(100 * (FATAL_BATCH + 2))
 
 
 def test_new_plans_take_effect_at_the_next_batch_and_nothing_is_lost(

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.errors import HeadraceError, Infeasible, InvalidInput
+from headrace.model.topology import Form
 from headrace.run import Callback, Keyed, Parquet, Topology
 from headrace.run.batches import Batches, BoltFailed, Settings
 from headrace.run.compiling import compiled
@@ -27,7 +28,6 @@ from headrace.run.sources import numbers
 from headrace.run.stages import stages
 from headrace.run.state import Commit, Store, read_state
 from headrace.run.task import Packet, pack, run_seat, where_am_i
-from headrace.run.topology import Form
 from tests.run.topologies import (
     BY_WORD,
     COUNTS,

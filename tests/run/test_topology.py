@@ -62,7 +62,7 @@ REFUSED: list[tuple[Callable[[Topology], Topology], str]] = [
 @pytest.mark.parametrize(("change", "message"), REFUSED)
 def test_what_cannot_run_is_refused(change: Callable[[Topology], Topology], message: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        change(word_count()).check()
+        change(word_count()).check_runnable()
     assert message in refusal.value.message
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headrace.model.topology import Form
 from headrace.run import Keyed, Parquet, Topology
 from headrace.run.sources import Source, numbers
-from headrace.run.topology import Form
 
 WORDS = ("amber", "birch", "cedar", "dune", "elm", "fern", "gorse")
 COUNTS = Keyed(pa.schema([("word", pa.string()), ("count", pa.int64())]), ("word",))

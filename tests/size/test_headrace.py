@@ -15,7 +15,7 @@ from headrace.model.request import Request
 from headrace.model.sized import Sized
 from headrace.size.headrace import headrace
 from headrace.size.nasiri import nasiri
-from tests.size.workloads import chain, workload_of
+from tests.size.workloads import at_rate, chain, workload_of
 
 
 def feasible_at_its_rate(content: dict[str, Any], sized: Sized) -> None:
@@ -25,14 +25,6 @@ def feasible_at_its_rate(content: dict[str, Any], sized: Sized) -> None:
     problem = faster.problem(dict(sized.tasks))
     assert sized.assignment is not None
     assert judge(problem, sized.assignment).violations == ()
-
-
-def at_rate(topology: dict[str, Any], factor: float) -> dict[str, Any]:
-    components = {
-        name: {**spec, "rate": spec.get("rate", 1) * factor} if spec.get("spout") else spec
-        for name, spec in topology["components"].items()
-    }
-    return {**topology, "components": components}
 
 
 def test_divisible_work_fills_alike_nodes_exactly() -> None:

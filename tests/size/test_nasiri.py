@@ -16,7 +16,7 @@ from headrace.model.read import validated
 from headrace.model.workload import Workload
 from headrace.size.headrace import headrace
 from headrace.size.nasiri import nasiri
-from headrace.size.nasiri_optimal import counts, nasiri_optimal
+from headrace.size.nasiri_optimal import list_counts, nasiri_optimal
 from tests.size.workloads import chain, workload_of
 
 
@@ -119,7 +119,7 @@ def tried_all(content: dict[str, Any], most: int) -> float:
 
 
 def test_counts_are_all_vectors_of_eq_1() -> None:
-    vectors = [tuple(v.tolist()) for v in counts(2, 4, np.array([9, 2]))]
+    vectors = [tuple(v.tolist()) for v in list_counts(2, 4, np.array([9, 2]))]
     assert vectors == [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)]
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from headrace.errors import InvalidInput, Unsupported
 from headrace.model.document import ThreadPoint
-from headrace.size.lsa import linear, lsa
-from headrace.size.mba import bundled, mba
-from headrace.size.threads import Allocation, slots_for
+from headrace.size.lsa import allocate_linearly, lsa
+from headrace.size.mba import allocate_bundles, mba
+from headrace.size.threads import Allocation, count_slots
 from tests.size.workloads import workload_of
 
 # threads -> peak rate, CPU %, memory % of one slot
@@ -40,7 +40,7 @@ def points(name: str) -> dict[int, ThreadPoint]:
     ],
 )
 def test_mba_at_270_tuples_per_s(name: str, threads: int, cpu: float, memory: float) -> None:
-    found = bundled(270, points(name))
+    found = allocate_bundles(270, points(name))
     assert (found.threads, found.cpu, found.memory) == (
         threads,
         pytest.approx(cpu, abs=0.005),
@@ -58,7 +58,7 @@ def test_mba_at_270_tuples_per_s(name: str, threads: int, cpu: float, memory: fl
     ],
 )
 def test_lsa_at_160_tuples_per_s(name: str, threads: int, cpu: float, memory: float) -> None:
-    found = linear(160, points(name))
+    found = allocate_linearly(160, points(name))
     assert (found.threads, found.cpu, found.memory) == (
         threads,
         pytest.approx(cpu, abs=0.005),
@@ -67,12 +67,12 @@ def test_lsa_at_160_tuples_per_s(name: str, threads: int, cpu: float, memory: fl
 
 
 def test_one_thread_writes_270_tuples_per_s() -> None:
-    assert bundled(270, points("write")).threads == 1
+    assert allocate_bundles(270, points("write")).threads == 1
 
 
 def test_slots_hold_what_needs_more() -> None:
-    assert slots_for({"a": Allocation(1, 50, 120), "b": Allocation(1, 50, 80)}) == 2
-    assert slots_for({"a": Allocation(1, 50, 120), "b": Allocation(1, 50, 81)}) == 3
+    assert count_slots({"a": Allocation(1, 50, 120), "b": Allocation(1, 50, 80)}) == 2
+    assert count_slots({"a": Allocation(1, 50, 120), "b": Allocation(1, 50, 81)}) == 3
 
 
 def document(rate: float, threads: dict[str, Any]) -> dict[str, Any]:

@@ -29,3 +29,37 @@ def chain(
     }
     cluster = {"nodes": {f"n{i}": {"type": "x", "cpu": 100, **node} for i in range(1, nodes + 1)}}
     return {"topology": {"components": components}, "profile": profile, "cluster": cluster}
+
+
+def at_rate(topology: dict[str, Any], factor: float) -> dict[str, Any]:
+    """The same topology with all spout rates times a factor."""
+    components = {
+        name: {**spec, "rate": spec.get("rate", 1) * factor} if spec.get("spout") else spec
+        for name, spec in topology["components"].items()
+    }
+    return {**topology, "components": components}
+
+
+def two_bolts(**catalog: dict[str, Any]) -> dict[str, Any]:
+    """s is free; on small machines a takes 10 ms and b 20 ms per tuple, on large ones half of that."""
+    components = {
+        "s": {"spout": True, "rate": 1},
+        "a": {"inputs": {"s": "shuffle"}},
+        "b": {"inputs": {"a": "shuffle"}},
+    }
+    small, large = (
+        {"price": 1, "cpu": 100, "memory_mb": 1000},
+        {"price": 3, "cpu": 100, "memory_mb": 4000},
+    )
+    return {
+        "topology": {"components": components},
+        "profile": {
+            "a": {"small": {"cpu_ms": 10}, "large": {"cpu_ms": 5}},
+            "b": {"small": {"cpu_ms": 20}, "large": {"cpu_ms": 10}},
+        },
+        "catalog": {
+            "small": small | catalog.get("small", {}),
+            "large": large | catalog.get("large", {}),
+        },
+        "machine_per_task": True,
+    }

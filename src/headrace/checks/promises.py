@@ -26,7 +26,7 @@ from headrace.registry import By, Entry, find, introduction
 
 SEEDS = range(40)  # problems of all kinds
 ROOMY_SEEDS = range(8)  # problems that nobody may refuse
-SMALL_SEEDS = range(16)  # problems with few plans
+SMALL_SEEDS = range(32)  # problems with few plans
 MOST_PLANS = 1024
 
 # Word of a Guards line -> the rules it is about. What is before "is never" or "are never" is guarded.
@@ -107,19 +107,43 @@ def content_of(seed: int) -> Content:
 
 @cache
 def small_content(seed: int) -> Content:
-    """One topology so small that all plans could be tried; no traffic that depends on workers."""
+    """A topology so small that all plans could be tried, and too large for one node.
+
+    Even seeds are tight, with every kind of rule, which many schedulers answer with an overload;
+    odd ones are loose, which nearly all answer with a feasible plan.
+    """
     random = Random(3000 + seed)
     while True:
-        content = draw_document(random, most_tasks=6, most_nodes=3)
-        content.pop("options", None)
-        for spec in content.get("topology", {}).get("components", {}).values():
-            for entry in (e for streams in spec.get("inputs", {}).values() for e in streams):
-                if entry["grouping"] == "local-or-shuffle":
-                    entry["grouping"] = "shuffle"
+        content = loose_content(random) if seed % 2 else tight_content(random)
         problem = problem_of(content)
         plans = int(problem.free_slots.sum()) ** problem.task_count
         if "topologies" not in content and has_to_be_split(problem) and plans <= MOST_PLANS:
             return content
+
+
+def tight_content(random: Random) -> Content:
+    """Anything but local-or-shuffle, whose traffic depends on workers."""
+    content = draw_document(random, most_tasks=6, most_nodes=3)
+    content.pop("options", None)
+    for spec in content.get("topology", {}).get("components", {}).values():
+        for entry in (e for streams in spec.get("inputs", {}).values() for e in streams):
+            if entry["grouping"] == "local-or-shuffle":
+                entry["grouping"] = "shuffle"
+    return content
+
+
+def loose_content(random: Random) -> Content:
+    """One worker on each of three nodes, none of which has room for more than 60 % of the tasks."""
+    content = draw_roomy_document(random, tasks=6, nodes=3)
+    components = content["topology"]["components"].values()
+    for spec in components:
+        need = random.choice((10, 20, 30))
+        spec |= {"cpu": need, "memory_mb": need}
+    room = 0.6 * sum(spec["tasks"] * spec["cpu"] for spec in components)
+    for node in content["cluster"]["nodes"].values():
+        node |= {"slots": 1, "cpu": room, "memory_mb": room}
+    content["topology"]["workers"] = 3
+    return content
 
 
 def has_to_be_split(problem: Problem) -> bool:

@@ -1,6 +1,34 @@
-"""The command line: every command reads, calls and writes. Heavy imports happen inside the command that needs them."""
+"""The command line: every command reads, calls the library and writes.
 
-from headrace.cli import choices, files, laboratory, moving, observing, plans, running
+Heavy imports happen inside the command that needs them.
+"""
+
+from headrace.cli import (
+    choices,
+    demo,
+    export,
+    files,
+    fleet,
+    laboratory,
+    moving,
+    observing,
+    plans,
+    run,
+    schedulers,
+)
 from headrace.cli.shared import main
 
-__all__ = ["choices", "files", "laboratory", "main", "moving", "observing", "plans", "running"]
+__all__ = [
+    "choices",
+    "demo",
+    "export",
+    "files",
+    "fleet",
+    "laboratory",
+    "main",
+    "moving",
+    "observing",
+    "plans",
+    "run",
+    "schedulers",
+]

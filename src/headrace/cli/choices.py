@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.answers import answer, costly, explanation_json, finish
 from headrace.cli.shared import (
     FILES,
     JSON,
+    OPTION,
     OUT,
-    answered,
-    costly_of,
-    explained,
-    finish,
+    SECONDS,
+    SEED,
+    by_option,
+    load_case,
     main,
-    parsed,
-    read,
+    read_options,
     split,
     what_if,
 )
-from headrace.provision import SCHEDULERS as PROVISIONERS
-from headrace.size import SCHEDULERS as SIZERS
 
 if TYPE_CHECKING:
-    from headrace.model.read import Inputs
+    from headrace.library.case import Case
     from headrace.model.what_if import WhatIf
-    from headrace.planner import Planned
+    from headrace.planner import Outcome
 
-OPTION = click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="An option of the algorithm; repeatable.",
-)
-SEED = click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same plan.")
-SECONDS = click.option(
-    "--seconds", type=click.FloatRange(min=0), help="Cut the search short after so many seconds."
-)
 BUDGET = click.option(
     "--budget", type=float, help="Most throughput within this cost per time unit."
 )
@@ -46,13 +35,7 @@ BUDGET = click.option(
 
 @main.command()
 @FILES
-@click.option(
-    "--by",
-    type=click.Choice(list(SIZERS)),
-    default="headrace",
-    show_default=True,
-    help="Algorithm.",
-)
+@by_option("size", default="headrace", show_default=True, help="Algorithm.")
 @click.option(
     "--rate",
     type=float,
@@ -65,43 +48,35 @@ BUDGET = click.option(
 @JSON
 @OUT
 def size(
-    files: tuple[str, ...], by: str, rate: float | None, options: tuple[str, ...], seed: int, seconds: float | None, what_if: WhatIf,
-    as_json: bool, out: str | None,
-) -> None:  # fmt: skip
-    """Decide how many tasks each component gets on the given cluster; rates are tuples/s over all spouts."""
-    from headrace import planner
-    from headrace.model.workload import Workload
+    files: tuple[str, ...],
+    by: str,
+    rate: float | None,
+    options: tuple[str, ...],
+    seed: int,
+    seconds: float | None,
+    what_if: WhatIf,
+    as_json: bool,
+    out: str | None,
+) -> None:
+    """Decide how many tasks each component gets on the given cluster.
 
-    def planned(inputs: Inputs, factor: float) -> list[Planned]:
-        return [
-            planner.size(
-                Workload(inputs),
-                by,
-                rate=times(rate, factor),
-                options=parsed(options),
-                seed=seed,
-                seconds=seconds,
-            )
-        ]
+    Rates are tuples/s over all spouts.
+    """
+    from headrace.library.verbs import size as size_case
 
-    finish(
-        answered(files, what_if, planned),
-        as_json,
-        out,
-        False,
-        f"headrace size {' '.join(files)} --by {by}",
-    )
+    chosen = read_options(options)
+
+    def make(case: Case, factor: float) -> Sequence[Outcome]:
+        wanted = times(rate, factor)
+        return [size_case(case, by, rate=wanted, seed=seed, seconds=seconds, **chosen)]
+
+    command = f"headrace size {' '.join(files)} --by {by}"
+    finish(answer(files, what_if, make), as_json, out, command)
 
 
 @main.command()
 @FILES
-@click.option(
-    "--by",
-    type=click.Choice(list(PROVISIONERS)),
-    default="headrace",
-    show_default=True,
-    help="Algorithm.",
-)
+@by_option("provision", default="headrace", show_default=True, help="Algorithm.")
 @BUDGET
 @click.option("--rate", type=float, help="Least cost for this rate, tuples/s over all spouts.")
 @OPTION
@@ -111,34 +86,28 @@ def size(
 @JSON
 @OUT
 def provision(
-    files: tuple[str, ...], by: str, budget: float | None, rate: float | None, options: tuple[str, ...], seed: int, seconds: float | None,
-    what_if: WhatIf, as_json: bool, out: str | None,
-) -> None:  # fmt: skip
+    files: tuple[str, ...],
+    by: str,
+    budget: float | None,
+    rate: float | None,
+    options: tuple[str, ...],
+    seed: int,
+    seconds: float | None,
+    what_if: WhatIf,
+    as_json: bool,
+    out: str | None,
+) -> None:
     """Decide which machines of the catalog to rent, and how many tasks run on them."""
-    from headrace import planner
-    from headrace.model.workload import Workload
+    from headrace.library.verbs import provision as provision_case
 
-    def planned(inputs: Inputs, factor: float) -> list[Planned]:
-        chosen, wanted = parsed(options), times(rate, factor)
-        return [
-            planner.provision(
-                Workload(inputs),
-                by,
-                budget=budget,
-                rate=wanted,
-                options=chosen,
-                seed=seed,
-                seconds=seconds,
-            )
-        ]
+    chosen = read_options(options)
 
-    finish(
-        answered(files, what_if, planned),
-        as_json,
-        out,
-        False,
-        f"headrace provision {' '.join(files)} --by {by}",
-    )
+    def make(case: Case, factor: float) -> Sequence[Outcome]:
+        limits = {"budget": budget, "rate": times(rate, factor), "seconds": seconds}
+        return [provision_case(case, by, seed=seed, **limits, **chosen)]  # pyright: ignore[reportArgumentType]
+
+    command = f"headrace provision {' '.join(files)} --by {by}"
+    finish(answer(files, what_if, make), as_json, out, command)
 
 
 @main.command()
@@ -160,53 +129,47 @@ def provision(
 @JSON
 @OUT
 def plan(
-    files: tuple[str, ...], rate: float | None, budget: float | None, stages: tuple[str, ...], seed: int, seconds: float | None,
-    what_if: WhatIf, as_json: bool, out: str | None,
-) -> None:  # fmt: skip
+    files: tuple[str, ...],
+    rate: float | None,
+    budget: float | None,
+    stages: tuple[str, ...],
+    seed: int,
+    seconds: float | None,
+    what_if: WhatIf,
+    as_json: bool,
+    out: str | None,
+) -> None:
     """All stages at once: which machines, how many tasks, which of them where.
 
     With a cluster: the counts for the largest rate, or for --rate. With a catalog and no cluster:
     the cheapest machines for --rate (absent: the spouts' rates), or the most throughput for
     --budget. A plan file among the files is the current plan: what moves is shown too.
     """
-    from headrace import planner, terminal
+    from headrace.library.verbs import plan as plan_case
 
     by = {stage: str(name) for stage, name in split(stages)}
+    running = load_case(files)
 
-    def planned(inputs: Inputs, factor: float) -> list[Planned]:
-        return [
-            planner.plan(
-                inputs,
-                rate=times(rate, factor),
-                budget=budget,
-                by=by,
-                seed=seed,
-                seconds=seconds,
-                running=read(files),
-            )
-        ]
+    def make(case: Case, factor: float) -> Sequence[Outcome]:
+        limits = {"rate": times(rate, factor), "budget": budget, "seconds": seconds}
+        return [plan_case(case, by=by, seed=seed, running=running, **limits)]  # pyright: ignore[reportArgumentType]
 
-    answer = answered(files, what_if, planned)
-    result = answer.results[0]
+    found = answer(files, what_if, make)
     curve = None
     if out is not None and out.endswith(".html"):
-        name = by.get("provision", planner.DEFAULT)
-        curve = planner.trade_off(
-            answer.inputs, result, name, budgets=budget is not None and rate is None, seed=seed
-        )
-    finish(
-        answer,
-        as_json,
-        out,
-        False,
-        f"headrace plan {' '.join(files)}",
-        more={"explanation": explained(result)},
-        curve=curve,
-    )
+        from headrace.planner import DEFAULT, trade_off
+
+        name, budgets = by.get("provision", DEFAULT), budget is not None and rate is None
+        curve = trade_off(found.case.inputs, found.plan, name, budgets=budgets, seed=seed)
+    why = {"explanation": explanation_json(found.plan)} if as_json else None
+    command = f"headrace plan {' '.join(files)}"
+    finish(found, as_json, out, command, more=why, curve=curve)
     if not as_json:
-        terminal.show(terminal.costly(costly_of(result)))
-        if result.change is not None:
-            terminal.show("From the current plan:", terminal.difference(result.change))
+        from headrace import terminal
+
+        terminal.show(terminal.stream_table(costly(found.plan)))
+        if found.plan.change is not None:
+            terminal.show("From the current plan:", terminal.difference(found.plan.change))
 
 
 def times(rate: float | None, factor: float) -> float | None:

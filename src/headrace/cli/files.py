@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from headrace.cli.shared import FILES, JSON, OUT, dumps, emit, main, read, save, split, text_for
+from headrace.cli.shared import FILES, JSON, OUT, emit, load_case, main, print_json, split
 from headrace.errors import InvalidInput
+from headrace.model.output import save, text_for
 
 
 @main.command()
@@ -16,7 +17,7 @@ from headrace.errors import InvalidInput
 @JSON
 def check(files: tuple[str, ...], as_json: bool) -> None:
     """Validate files together, and say what they describe."""
-    inputs = read(files)
+    inputs = load_case(files).inputs
     document = inputs.document
     summary: dict[str, Any] = {"files": list(files), "sections": sorted(inputs.files)}
     has_graph = any(s is not None for s in (document.topology, document.topologies, document.tasks))
@@ -35,7 +36,7 @@ def check(files: tuple[str, ...], as_json: bool) -> None:
         tasks = sum(c.spec.tasks for c in components)
         summary |= {"topologies": len(topologies), "components": len(components), "tasks": tasks}
     if as_json:
-        click.echo(dumps({"format": "headrace/1", "check": summary}))
+        print_json({"format": "headrace/1", "check": summary})
         return
     counts = ", ".join(
         f"{summary[key]:,} {key}"
@@ -66,7 +67,7 @@ def schema() -> None:
     """Print the JSON Schema of the file format, for editors."""
     from headrace.model.document import schema as generated
 
-    click.echo(dumps(generated()))
+    print_json(generated())
 
 
 @main.group(name="import")
@@ -114,14 +115,15 @@ def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> Non
     """
     from headrace.observe.spark_log import find_logs, listed
     from headrace.observe.spark_log import spark_log as read_log
-    from headrace.spark import session
+    from headrace.spark import require_spark, session
 
+    require_spark("import spark-log")
     spark = session(app="headrace import")
     logs = find_logs(spark, path)
     if app is None and len(logs) > 1:
         found = listed(spark, logs)
         if as_json:
-            click.echo(dumps({"format": "headrace/1", "applications": found}))
+            print_json({"format": "headrace/1", "applications": found})
             return
         for row in found:
             state = ", in progress" if row["in_progress"] else ""
@@ -146,7 +148,7 @@ def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> Non
             "notes": list(result.notes),
             "document": result.document,
         }
-        click.echo(dumps({"format": "headrace/1", **answer}))
+        print_json({"format": "headrace/1", **answer})
         return
     if out is None:
         emit(result.document, None)
@@ -177,35 +179,10 @@ def storm(source: str, topology: str | None, window: str, out: str | None, as_js
     if out is not None or not as_json:
         emit(document, out)
     if as_json:
-        click.echo(dumps({"format": "headrace/1", "notes": notes, "document": document}))
+        print_json({"format": "headrace/1", "notes": notes, "document": document})
         return
     for note in notes:
         click.echo(f"note: {note}", err=True)
-
-
-@main.command()
-@JSON
-def schedulers(as_json: bool) -> None:
-    """What schedulers there are, where they come from, how mature they are."""
-    from headrace.registry import entries
-
-    found = entries()
-    if as_json:
-        rows = [
-            {
-                "name": e.name,
-                "folder": e.folder,
-                "source": e.source,
-                "maturity": e.maturity,
-                "guards": e.guards,
-            }
-            for e in found
-        ]
-        click.echo(dumps({"schedulers": rows}))
-    else:
-        from headrace import terminal
-
-        terminal.show(terminal.registry(found))
 
 
 @main.command()

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.shared import OBJECTIVES, main, save
+from headrace.cli.shared import OBJECTIVES, main
 from headrace.errors import InvalidInput
+from headrace.model.output import save
 from headrace.place import SCHEDULERS
+from headrace.spark import require_spark
 
 if TYPE_CHECKING:
     from headrace.lab.scoreboard import Scores
@@ -70,6 +72,7 @@ def run_jobs(
     names: tuple[str, ...], by: tuple[str, ...], objectives: tuple[str, ...], seeds: int, seconds: float | None, master: str | None, store: str
 ) -> None:  # fmt: skip
     """Run families (all if none is named) or problem files; what the store holds already is not run again."""
+    require_spark("lab run")
     from headrace.lab.families import FAMILIES, cases, from_files
     from headrace.lab.jobs import jobs, run
     from headrace.spark import session
@@ -115,6 +118,7 @@ def tell(done: int, total: int) -> None:
 )
 def report(store: str, best: str | None, out: str | None) -> None:
     """Each scheduler's ratio to the best known plan, by family; feasible plans only."""
+    require_spark("lab report")  # results are Parquet files
     from headrace.lab.jobs import results
     from headrace.lab.scoreboard import above_best, scores, table
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.shared import JSON, dumps, main, read, save, text_for
+from headrace.cli.shared import JSON, by_option, load_case, main, print_json
 from headrace.errors import InvalidInput
-from headrace.move import SCHEDULERS
+from headrace.model.output import save, text_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from headrace.model.problem import Assignment, Problem
     from headrace.move.change import Arrival
     from headrace.move.steps import Moves
+    from headrace.planner import Plan
 
 
 @main.command()
@@ -26,19 +25,9 @@ if TYPE_CHECKING:
     metavar="NxT:QxS",
     help="A block redistribution instead of two plans: nodes x tasks per node, before and after.",
 )
-@click.option(
-    "--tables", is_flag=True, help="With --blocks: also the classes and superclasses of node pairs."
-)
-@click.option(
-    "--by",
-    type=click.Choice(list(SCHEDULERS)),
-    default="optimal",
-    show_default=True,
-    help="How transfers are put into steps.",
-)
-@click.option(
-    "--safe", is_flag=True, help="Task by task, so that no node is overloaded on the way."
-)
+@click.option("--tables", is_flag=True, help="With --blocks: also the classes of node pairs.")
+@by_option("move", default="optimal", show_default=True, help="How transfers are put into steps.")
+@click.option("--safe", is_flag=True, help="Task by task, so that no node is overloaded.")
 @click.option(
     "--max-moves", type=click.IntRange(min=0), help="The best so many moves, in a safe order."
 )
@@ -57,53 +46,58 @@ if TYPE_CHECKING:
     help="Write here: .json, .yaml, or .html for a picture of the steps.",
 )
 def move(
-    files: tuple[str, ...], blocks: str | None, tables: bool, by: str, safe: bool, max_moves: int | None, max_mb: float | None, seed: int,
-    as_json: bool, out: str | None,
-) -> None:  # fmt: skip
+    files: tuple[str, ...],
+    blocks: str | None,
+    tables: bool,
+    by: str,
+    safe: bool,
+    max_moves: int | None,
+    max_mb: float | None,
+    seed: int,
+    as_json: bool,
+    out: str | None,
+) -> None:
     """The steps from plan OLD to plan NEW (two plan files), or of a block redistribution."""
     in_order = safe or max_moves is not None or max_mb is not None
     if blocks is not None:
         if files or in_order:
-            raise click.UsageError(
-                "--blocks stands alone: it takes no plan files and no safe order"
-            )
-        redistribution(blocks, by, tables, as_json, out)
+            raise click.UsageError("--blocks is alone: it takes no plan files and no safe order")
+        show_blocks(blocks, by, tables, as_json, out)
         return
     if len(files) != 2:
         raise click.UsageError("give two plan files, OLD and NEW, or --blocks")
     if tables:
         raise click.UsageError("--tables is for --blocks: plans have no classes of node pairs")
-    pair = two_plans(*files)
+    from headrace.planner import moving
+
+    old, new = (plan_in(file) for file in files)
     if in_order:
-        safely(pair, max_moves, max_mb, seed, as_json, out)
+        limits = {"max_moves": max_moves, "max_mb": max_mb, "seed": seed}
+        show_order(*moving.move_safely(old, new, **limits), as_json, out)  # pyright: ignore[reportArgumentType]
         return
-    from headrace.move.change import arrivals, volumes_between
-    from headrace.registry import algorithm
-
-    moves = algorithm("move", by)(volumes_between(pair.problem, pair.old, pair.new))
-    gains = arrivals(pair.problem, pair.old, pair.new, moves)
-    content = moves.to_json() | {"gains": [g.gain for g in gains], "notes": list(pair.notes)}
-    content["report"]["longest_pause_s"] = max((g.pause_s for g in gains), default=None)
-    show(
-        "From one plan to the other",
-        moves,
-        gains,
-        content,
-        pair.notes,
-        f"headrace move {' '.join(files)} --by {by}",
-        as_json,
-        out,
-    )
+    change = moving.move(old, new, by)
+    command = f"headrace move {' '.join(files)} --by {by}"
+    title, notes = "From one plan to the other", change.notes
+    show_steps(title, change.moves, change.gains, change.to_json(), notes, command, as_json, out)
 
 
-def redistribution(text: str, by: str, tables: bool, as_json: bool, out: str | None) -> None:
-    """A block redistribution, told."""
-    from headrace import terminal
+def plan_in(file: str, others: Sequence[str] = ()) -> Plan:
+    """The plan that a file holds."""
+    from headrace.library.verbs import judge
+
+    case = load_case((file, *others))
+    if case.inputs.document.plan is None:
+        raise InvalidInput(f"{file}: holds no plan; write one with headrace place .. --out")
+    return judge(case)
+
+
+def show_blocks(text: str, by: str, tables: bool, as_json: bool, out: str | None) -> None:
+    """A block redistribution, and its classes of node pairs if asked."""
     from headrace.move.blocks import Blocks, classes, superclasses
-    from headrace.registry import algorithm
+    from headrace.planner.moving import move_blocks
 
     blocks = Blocks.parse(text)
-    moves: Moves = algorithm("move", by)(blocks)
+    moves = move_blocks(blocks, by)
     content = moves.to_json()
     if tables:
         content["classes"] = [
@@ -118,27 +112,25 @@ def redistribution(text: str, by: str, tables: bool, as_json: bool, out: str | N
             }
             for s in superclasses(blocks)
         ]
-    show(
-        f"Redistribution {blocks}",
-        moves,
-        (),
-        content,
-        (),
-        f"headrace move --blocks {blocks} --by {by}",
-        as_json,
-        out,
-    )
+    command = f"headrace move --blocks {blocks} --by {by}"
+    show_steps(f"Redistribution {blocks}", moves, (), content, (), command, as_json, out)
     if tables and not as_json:
+        from headrace import terminal
+
         terminal.show(terminal.class_tables(classes(blocks), superclasses(blocks)))
 
 
-def show(
-    title: str, moves: Moves, gains: Sequence[Arrival], content: dict[str, Any], notes: Sequence[str], command: str, as_json: bool,
+def show_steps(
+    title: str,
+    moves: Moves,
+    gains: Sequence[Arrival],
+    content: dict[str, Any],
+    notes: Sequence[str],
+    command: str,
+    as_json: bool,
     out: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """Print steps, and write them where asked."""
-    from headrace import terminal
-
     if out is not None and Path(out).suffix == ".html":
         from headrace.page.steps import steps_page
 
@@ -146,73 +138,32 @@ def show(
     elif out is not None:
         save(out, text_for(out, content))
     if as_json:
-        click.echo(dumps(content))
-    else:
-        terminal.show(terminal.moves(moves, gains), *(f"  [dim]{note}[/dim]" for note in notes))
-        if out is not None:
-            click.echo(f"wrote {out}")
-
-
-def safely(
-    pair: TwoPlans,
-    max_moves: int | None,
-    max_mb: float | None,
-    seed: int,
-    as_json: bool,
-    out: str | None,
-) -> None:
-    """A safe order, told."""
+        print_json(content)
+        return
     from headrace import terminal
-    from headrace.move.safe_order import safe_order
 
+    terminal.show(terminal.moves(moves, gains), *(f"  [dim]{note}[/dim]" for note in notes))
+    if out is not None:
+        click.echo(f"wrote {out}")
+
+
+def show_order(order: Any, notes: Sequence[str], as_json: bool, out: str | None) -> None:
+    """Print a safe order, and write it where asked."""
     if out is not None and Path(out).suffix == ".html":
         raise click.UsageError(
             "a safe order is written as .json or .yaml; the picture is of transfers, without --safe"
         )
-    order = safe_order(
-        pair.problem, pair.old, pair.new, max_moves=max_moves, max_mb=max_mb, seed=seed
-    )
-    content = order.to_json() | {"notes": list(pair.notes)}
+    content = order.to_json() | {"notes": list(notes)}
     if out is not None:
         save(out, text_for(out, content))
     if as_json:
-        click.echo(dumps(content))
-    else:
-        terminal.show(terminal.safe_order(order), *(f"  [dim]{note}[/dim]" for note in pair.notes))
-        if out is not None:
-            click.echo(f"wrote {out}")
+        print_json(content)
+        return
+    from headrace import terminal
 
-
-class TwoPlans(NamedTuple):
-    """Two plans in the terms of the new one's problem, the new one relabelled to move least, and what to know."""
-
-    problem: Problem
-    old: Assignment
-    new: Assignment
-    notes: tuple[str, ...]
-
-
-def two_plans(before: str, after: str, files: tuple[str, ...] = ()) -> TwoPlans:
-    """Read two plan files."""
-    from headrace.model.build import build
-    from headrace.move.change import carried
-    from headrace.move.relabel import relabel
-
-    old, new = build(read((before, *files))), build(read((after, *files)))
-    for file, problem in ((before, old), (after, new)):
-        if problem.current is None:
-            raise InvalidInput(f"{file}: holds no plan; write one with headrace place .. --out")
-    assert old.current is not None
-    assert new.current is not None
-    running = carried(old, old.current, new)
-    better = relabel(new, running.plan, new.current)
-    notes = running.notes
-    if better.saved_mb or better.saved_moves:
-        notes = (
-            *notes,
-            f"alike nodes and tasks swapped roles: {better.saved_mb:g} MB and {better.saved_moves} moves saved",
-        )
-    return TwoPlans(new, running.plan, better.plan, notes)
+    terminal.show(terminal.safe_order(order), *(f"  [dim]{note}[/dim]" for note in notes))
+    if out is not None:
+        click.echo(f"wrote {out}")
 
 
 @main.command()
@@ -222,38 +173,13 @@ def two_plans(before: str, after: str, files: tuple[str, ...] = ()) -> TwoPlans:
 @JSON
 def diff(before: str, after: str, files: tuple[str, ...], as_json: bool) -> None:
     """What moves from one plan to another, what it costs and what it gains."""
-    from headrace import terminal
-    from headrace.judge.diff import diff as difference
-    from headrace.model.build import build
-    from headrace.planner import judged
+    from headrace.planner.moving import difference, least_transfer
 
-    sides: list[Any] = []
-    for plan in (before, after):
-        result = judged(build(read((plan, *files))))
-        sides.append((result.problem, result.assignment, result.report))
-    change = difference(sides[0], sides[1])
-    transfer = transfer_of(before, after, files)
+    old, new = plan_in(before, files), plan_in(after, files)
+    change, transfer = difference(old, new), least_transfer(old, new)
     if as_json:
-        click.echo(
-            dumps({"format": "headrace/1", "diff": change.to_json() | {"transfer": transfer}})
-        )
-    else:
-        terminal.show(terminal.difference(change, transfer))
+        print_json({"format": "headrace/1", "diff": change.to_json() | {"transfer": transfer}})
+        return
+    from headrace import terminal
 
-
-def transfer_of(before: str, after: str, files: tuple[str, ...]) -> dict[str, Any]:
-    """What `move` would have to transfer at the least, without planning its steps."""
-    from headrace.move.change import volumes_between
-
-    try:
-        pair = two_plans(before, after, files)
-        volumes = volumes_between(pair.problem, pair.old, pair.new)
-    except (
-        InvalidInput
-    ) as error:  # other components, or no bandwidth: the figures stand all the same
-        return {"mb": None, "seconds": None, "notes": [error.message]}
-    return {
-        "mb": float(volumes.units.sum()),
-        "seconds": volumes.bound,
-        "notes": [*pair.notes, *volumes.notes],
-    }
+    terminal.show(terminal.difference(change, transfer))

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from headrace.cli.shared import JSON, dumps, main, read, save, text_for
+from headrace.cli.shared import JSON, load_case, main, print_json
 from headrace.errors import InvalidInput
+from headrace.model.output import save, text_for
+from headrace.spark import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,6 +90,7 @@ def observe(
         raise click.UsageError("give a telemetry FOLDER, a --store, or both")
     if follow and (folder is None or store is None):
         raise click.UsageError("--follow needs both a telemetry FOLDER and a --store")
+    require_spark("observe")
     from headrace.observe.measured import how
     from headrace.observe.pipeline import Question
     from headrace.observe.progress import Bar
@@ -100,7 +103,7 @@ def observe(
         check(folder)
     elif folder is None and store is not None:
         check_store(store)
-    inputs = read(wanted) if wanted else None
+    inputs = load_case(wanted).inputs if wanted else None
     question = Question(window_s, traffic, *(asked_about(inputs) if inputs else (None, None)))
     spark = session(app="headrace-observe", master=master)
     try:
@@ -112,7 +115,7 @@ def observe(
                 if out is not None:
                     save(out, text_for(out, document))
                 if as_json:
-                    click.echo(dumps({**observed.to_json(), **document}))
+                    print_json({**observed.to_json(), **document})
                 else:
                     show(observed, document, out)
     except KeyboardInterrupt:

@@ -1,44 +1,36 @@
-"""Commands about plans: place, judge, compare, explain, and the demo."""
+"""Commands about where tasks run: place, judge, compare and explain."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.answers import answer, as_plan, collect, explanation_json, finish
 from headrace.cli.shared import (
     FILES,
     JSON,
     OBJECTIVE,
     OUT,
-    answered,
-    costly_of,
-    dumps,
-    explained,
-    finish,
+    by_option,
     main,
-    parsed,
-    progress,
-    read,
-    save,
+    print_json,
+    read_options,
     searching,
     what_if,
 )
 from headrace.errors import HeadraceError
-from headrace.place import SCHEDULERS
 
 if TYPE_CHECKING:
-    from headrace.model.read import Inputs
+    from headrace.library.case import Case
     from headrace.model.what_if import WhatIf
-    from headrace.planner import Planned
+    from headrace.planner import Outcome
 
 
 @main.command()
 @FILES
-@click.option(
-    "--by", type=click.Choice(list(SCHEDULERS)), help="Scheduler; absent: the default one."
-)
+@by_option("place", default="headrace", show_default=True, help="Scheduler.")
 @searching
 @click.option(
     "--move-cost",
@@ -50,29 +42,30 @@ if TYPE_CHECKING:
 @JSON
 @OUT
 def place(
-    files: tuple[str, ...], by: str | None, options: tuple[str, ...], objective: str, seed: int, steps: int | None, seconds: float | None,
-    move_cost: float | None, what_if: WhatIf, compact: bool, as_json: bool, out: str | None,
-) -> None:  # fmt: skip
+    files: tuple[str, ...],
+    by: str,
+    options: tuple[str, ...],
+    objective: str,
+    seed: int,
+    steps: int | None,
+    seconds: float | None,
+    move_cost: float | None,
+    what_if: WhatIf,
+    compact: bool,
+    as_json: bool,
+    out: str | None,
+) -> None:
     """Decide which task runs in which worker on which node."""
-    from headrace import planner
-    from headrace.model.build import build
+    from headrace.library.verbs import place as place_case
 
-    by = by or planner.DEFAULT
+    chosen = read_options(options) | ({} if move_cost is None else {"move_cost": move_cost})
 
-    def planned(inputs: Inputs, _: float) -> list[Planned]:
-        return [
-            planner.place(
-                build(inputs), by, objective=objective, options=parsed(options), seed=seed, steps=steps, seconds=seconds, move_cost=move_cost
-            )
-        ]  # fmt: skip
+    def make(case: Case, _: float) -> Sequence[Outcome]:
+        limits = {"seed": seed, "steps": steps, "seconds": seconds}
+        return [place_case(case, by, objective=objective, **limits, **chosen)]  # pyright: ignore[reportArgumentType]
 
-    finish(
-        answered(files, what_if, planned),
-        as_json,
-        out,
-        compact,
-        f"headrace place {' '.join(files)} --by {by}",
-    )
+    command = f"headrace place {' '.join(files)} --by {by}"
+    finish(answer(files, what_if, make), as_json, out, command, compact=compact)
 
 
 @main.command()
@@ -85,65 +78,53 @@ def judge(
     files: tuple[str, ...], objective: str, what_if: WhatIf, as_json: bool, out: str | None
 ) -> None:
     """Judge the plan that one of the files holds."""
-    from headrace import planner
-    from headrace.model.build import build
+    from headrace.library.verbs import judge as judge_case
 
-    def planned(inputs: Inputs, _: float) -> list[Planned]:
-        return [
-            planner.judged(
-                build(inputs), objective=objective, scheduler=inputs.document.scheduler or "given"
-            )
-        ]
+    def make(case: Case, _: float) -> Sequence[Outcome]:
+        return [judge_case(case, objective=objective)]
 
-    finish(
-        answered(files, what_if, planned), as_json, out, False, f"headrace judge {' '.join(files)}"
-    )
+    finish(answer(files, what_if, make), as_json, out, f"headrace judge {' '.join(files)}")
 
 
 @main.command()
 @FILES
-@click.option(
-    "--by",
-    type=click.Choice(list(SCHEDULERS)),
-    multiple=True,
-    help="Schedulers to compare; absent: all.",
-)
+@by_option("place", multiple=True, help="Schedulers to compare; absent: all.")
 @searching
 @what_if
 @JSON
 @OUT
 def compare(
-    files: tuple[str, ...], by: tuple[str, ...], options: tuple[str, ...], objective: str, seed: int, steps: int | None, seconds: float | None,
-    what_if: WhatIf, as_json: bool, out: str | None,
-) -> None:  # fmt: skip
+    files: tuple[str, ...],
+    by: tuple[str, ...],
+    options: tuple[str, ...],
+    objective: str,
+    seed: int,
+    steps: int | None,
+    seconds: float | None,
+    what_if: WhatIf,
+    as_json: bool,
+    out: str | None,
+) -> None:
     """The same problem through many schedulers, in one table."""
     from headrace import planner
-    from headrace.model.build import build
+    from headrace.registry import names
 
     if options or steps is not None:
         raise click.UsageError(
             "compare takes options from the file's `options`, and steps from the problem's size"
         )
 
-    def planned(inputs: Inputs, _: float) -> list[Planned]:
-        found = planner.compare(build(inputs), by, objective=objective, seed=seed, seconds=seconds)
-        return progress(found, len(by) or len(SCHEDULERS))
+    def make(case: Case, _: float) -> Sequence[Outcome]:
+        found = planner.compare(case.problem, by, objective=objective, seed=seed, seconds=seconds)
+        return collect(found, len(by) or len(names("place")))
 
-    finish(
-        answered(files, what_if, planned),
-        as_json,
-        out,
-        False,
-        f"headrace compare {' '.join(files)}",
-    )
+    finish(answer(files, what_if, make), as_json, out, f"headrace compare {' '.join(files)}")
 
 
 @main.command()
 @FILES
 @click.option("--task", help="Why is this task where it is? Absent: the plan as a whole.")
-@click.option(
-    "--by", type=click.Choice(list(SCHEDULERS)), help="Scheduler, where no file holds a plan."
-)
+@by_option("place", help="Scheduler, where no file holds a plan.")
 @OBJECTIVE
 @what_if
 @JSON
@@ -156,83 +137,31 @@ def explain(
     as_json: bool,
 ) -> None:
     """Why is this task here; what would it take to fit?"""
-    from headrace import planner, terminal
     from headrace.judge.shortage import shortage
-    from headrace.model.build import build
+    from headrace.library.verbs import judge as judge_case
+    from headrace.library.verbs import place as place_case
 
-    def planned(inputs: Inputs, _: float) -> list[Planned]:
-        problem = build(inputs)
-        missing = shortage(problem)
-        if missing is not None and len(problem.topologies) == 1:
+    def make(case: Case, _: float) -> Sequence[Outcome]:
+        missing = shortage(case.problem)
+        if missing is not None and len(case.problem.topologies) == 1:
             raise missing
-        if problem.current is not None and by is None:
-            return [planner.judged(problem, objective=objective)]
-        return [planner.place(problem, by or planner.DEFAULT, objective=objective)]
+        if case.problem.current is not None and by is None:
+            return [judge_case(case, objective=objective)]
+        return [place_case(case, by or "headrace", objective=objective)]
 
-    answer = answered(files, what_if, planned)
+    found = answer(files, what_if, make)
+    before = None if isinstance(found.before, HeadraceError | None) else as_plan(found.before[0])
     if as_json:
-        content = answer.beside(
-            {"format": "headrace/1", "explanation": explained(answer.results[0], task)}
-        )
-        if answer.before is not None and not isinstance(answer.before, HeadraceError):
-            content["without_what_if"] = {"explanation": explained(answer.before[0], task)}
-        click.echo(dumps(content))
+        why = explanation_json(found.plan, task)
+        content = found.beside({"format": "headrace/1", "explanation": why})
+        if before is not None:
+            content["without_what_if"] = {"explanation": explanation_json(before, task)}
+        print_json(content)
         return
-    terminal.show(*terminal.explained(answer.results[0], task))
-    if answer.before is not None:
-        terminal.show(terminal.what_if(answer.before, answer.results, what_if.words()))
-        if task is not None and not isinstance(answer.before, HeadraceError):
-            terminal.show("Without it:", *terminal.explained(answer.before[0], task))
+    from headrace import terminal
 
-
-@main.command()
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False),
-    default="headrace-demo.html",
-    show_default=True,
-    help="The report to write.",
-)
-@click.option("--plan-only", is_flag=True, help="Run nothing on Spark.")
-@JSON
-def demo(out: str, plan_only: bool, as_json: bool) -> None:
-    """Plan word count with every scheduler and write a report; then run it on a small Spark fleet, measure it and improve it as it runs."""
-    import tempfile
-    from dataclasses import asdict
-
-    from headrace import planner, terminal
-    from headrace.demo import demo_files, live
-    from headrace.model.build import build
-    from headrace.page import page
-
-    def say(message: str) -> None:
-        click.echo(message, err=True)
-
-    say(
-        f"1. Planning with {len(SCHEDULERS)} schedulers. The first run compiles the search kernels, which takes about a minute."
-    )
-    inputs = read(demo_files())
-    results = progress(planner.compare(build(inputs)), len(SCHEDULERS))
-    save(out, page(results, title="Word count on nine nodes", command="headrace demo"))
-    if not as_json:
-        winner = planner.best(results)
-        terminal.show(terminal.comparison(results))
-        if winner is not None and winner.assignment is not None:
-            terminal.show(terminal.planned(winner), terminal.costly(costly_of(winner)))
-        click.echo(f"\nThe report to look at: {Path(out).resolve().as_uri()}")
-    ran = None
-    if not plan_only:
-        say(
-            "\n2. Running word count on Spark, measuring it, and planning again from what was measured."
-        )
-        with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
-            ran = live(Path(folder), say)
-    if as_json:
-        content = {
-            "format": "headrace/1",
-            "results": [r.to_json() for r in results],
-            "report_file": out,
-        }
-        click.echo(dumps({**content, "live": None if ran is None else asdict(ran)}))
-    elif ran is not None:
-        terminal.show(terminal.live(ran))
+    terminal.show(terminal.explanation(found.plan, task))
+    if found.before is not None:
+        terminal.show(terminal.what_if(found.before, found.results, what_if.words()))
+        if task is not None and before is not None:
+            terminal.show("Without it:", terminal.explanation(before, task))

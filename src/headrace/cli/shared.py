@@ -1,32 +1,26 @@
-"""What all commands share: the group that turns our errors into words, options, reading and writing."""
+"""What all commands share: the group that puts our errors into words, options, reading, writing."""
 
 from __future__ import annotations
 
 import functools
-import json
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import headrace
-from headrace.errors import HeadraceError, InvalidInput
+from headrace.errors import HeadraceError
+from headrace.model.output import save, text_for, to_json_text
 
 if TYPE_CHECKING:
-    from headrace.judge.explain import Costly
-    from headrace.model.read import Inputs
-    from headrace.model.what_if import WhatIf
-    from headrace.planner import Planned, TradeOff
+    from headrace.library.case import Case
 
 OBJECTIVES = ("traffic", "rate", "batch", "nodes", "balance")
 Command = Callable[..., Any]
 
 
 class Headrace(click.Group):
-    """Turns our own errors into one or a few lines and exit status 1; with --json also into the contract's error object."""
+    """Puts our own errors into a few lines and exit status 1; with --json also into an object."""
 
     def make_context(
         self,
@@ -45,12 +39,9 @@ class Headrace(click.Group):
             return super().invoke(ctx)
         except HeadraceError as error:
             if ctx.meta["headrace.json"]:
-                click.echo(dumps({"format": "headrace/1", "error": error.fields()}))
-            click.echo(
-                f"headrace: {error.message}"
-                + (f"\n  what would help: {error.fix}" if error.fix else ""),
-                err=True,
-            )
+                print_json({"format": "headrace/1", "error": error.fields()})
+            help_line = f"\n  what would help: {error.fix}" if error.fix else ""
+            click.echo(f"headrace: {error.message}{help_line}", err=True)
             ctx.exit(1)
 
 
@@ -59,7 +50,29 @@ class Headrace(click.Group):
 )
 @click.version_option(headrace.__version__, prog_name="headrace")
 def main() -> None:
-    """Plan stream-processing topologies: how many tasks, on which machines, which beside which, and why."""
+    """Plan stream-processing topologies: how many tasks, on which machines, which beside which."""
+
+
+class AlgorithmName(click.Choice[str]):
+    """One of ours, of an installed package, or `package.module:function`."""
+
+    def __init__(self, folder: str) -> None:
+        from importlib import import_module
+
+        super().__init__(list(import_module(f"headrace.{folder}").SCHEDULERS))
+        self.folder = folder
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in self.choices or ":" in value:
+            return value
+        from headrace.registry import names
+
+        return value if value in names(self.folder) else super().convert(value, param, ctx)
+
+
+def by_option(folder: str, **settings: Any) -> Callable[[Command], Command]:
+    """`--by`, for the algorithms of a folder."""
+    return click.option("--by", type=AlgorithmName(folder), **settings)
 
 
 FILES = click.argument("files", nargs=-1, required=True, type=click.Path())
@@ -78,33 +91,29 @@ OBJECTIVE = click.option(
     show_default=True,
     help="What to be best at.",
 )
+SEED = click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same plan.")
+SECONDS = click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    help="Cut the search short after so many seconds.",
+)
+OPTION = click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of the algorithm; repeatable.",
+)
+STEPS = click.option(
+    "--steps",
+    type=click.IntRange(min=0),
+    help="Search steps; absent: from the problem's size.",
+)
 
 
 def searching(command: Command) -> Command:
     """The options of commands that run a scheduler."""
-    for option in (
-        click.option(
-            "--seed", type=int, default=0, show_default=True, help="Same seed, same plan."
-        ),
-        click.option(
-            "--steps",
-            type=click.IntRange(min=0),
-            help="Search steps; absent: from the problem's size.",
-        ),
-        click.option(
-            "--seconds",
-            type=click.FloatRange(min=0),
-            help="Cut the search short after so many seconds.",
-        ),
-        click.option(
-            "--option",
-            "options",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="An option of the scheduler; repeatable.",
-        ),
-        OBJECTIVE,
-    ):
+    for option in (SEED, STEPS, SECONDS, OPTION, OBJECTIVE):
         command = option(command)
     return command
 
@@ -114,15 +123,24 @@ def what_if(command: Command) -> Command:
 
     @functools.wraps(command)
     def wrapped(
-        *, settings: tuple[str, ...], rate_factor: float | None, without: tuple[str, ...], added: tuple[str, ...],
-        prices: tuple[str, ...], **rest: Any,
-    ) -> Any:  # fmt: skip
+        *,
+        settings: tuple[str, ...],
+        rate_factor: float | None,
+        without: tuple[str, ...],
+        added: tuple[str, ...],
+        prices: tuple[str, ...],
+        **rest: Any,
+    ) -> Any:
         from headrace.model.what_if import WhatIf
 
-        tried = WhatIf(
-            tuple(split(settings)), rate_factor, without, tuple(split(added)), tuple(split(prices))
+        change = WhatIf(
+            tuple(split(settings)),
+            rate_factor,
+            without,
+            tuple(split(added)),
+            tuple(split(prices)),
         )
-        return command(what_if=tried, **rest)
+        return command(what_if=change, **rest)
 
     for option in (
         click.option(
@@ -163,56 +181,14 @@ def what_if(command: Command) -> Command:
     return wrapped
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Answer:
-    """What a command found, and where a change was tried, what it finds without it."""
-
-    results: list[Planned]
-    inputs: Inputs  # with the change
-    what_if: WhatIf
-    before: list[Planned] | HeadraceError | None  # None: no change was tried
-
-    def to_json(self, compact: bool = False) -> dict[str, Any]:
-        """The contract's object; a change and the answer without it stand beside."""
-        return self.beside(answer_json(self.results, compact), compact)
-
-    def beside(self, content: dict[str, Any], compact: bool = False) -> dict[str, Any]:
-        """The content with the change that was tried, and the answer without it."""
-        if self.before is None:
-            return content
-        before = (
-            {"error": self.before.fields()}
-            if isinstance(self.before, HeadraceError)
-            else answer_json(self.before, compact)
-        )
-        return content | {"what_if": self.what_if.words(), "without_what_if": before}
-
-
-def answered(
-    files: tuple[str, ...], tried: WhatIf, planned: Callable[[Inputs, float], list[Planned]]
-) -> Answer:
-    """Plan what the files say; where a change is tried, with and without it. `planned` also gets the factor of the load that was asked about."""
-    from headrace.model.what_if import changed
-
-    inputs = read(files)
-    if not tried:
-        return Answer(planned(inputs, 1.0), inputs, tried, None)
-    other = changed(inputs, tried)
-    try:
-        before: list[Planned] | HeadraceError = planned(inputs, 1.0)
-    except HeadraceError as error:  # a change may be what makes a plan possible
-        before = error
-    return Answer(planned(other, tried.rate_factor or 1.0), other, tried, before)
-
-
-def read(files: tuple[str, ...]) -> Inputs:
+def load_case(files: Sequence[str]) -> Case:
     """Read and merge files."""
-    from headrace.model.read import read as read_files
+    from headrace.library.case import load
 
-    return read_files(files)
+    return load(*files)
 
 
-def split(pairs: tuple[str, ...]) -> list[tuple[str, Any]]:
+def split(pairs: Sequence[str]) -> list[tuple[str, Any]]:
     """KEY=VALUE, with the value read as YAML would."""
     import yaml
 
@@ -225,84 +201,14 @@ def split(pairs: tuple[str, ...]) -> list[tuple[str, Any]]:
     return result
 
 
-def parsed(options: tuple[str, ...]) -> dict[str, object]:
-    """Scheduler options from the command line."""
+def read_options(options: Sequence[str]) -> dict[str, object]:
+    """Options of an algorithm from the command line."""
     return dict(split(options))
 
 
-def progress(results: Any, total: int) -> list[Planned]:
-    """Collect results, with a line of progress on stderr where someone is watching."""
-    collected: list[Planned] = []
-    for result in results:
-        collected.append(result)
-        if sys.stderr.isatty():
-            click.echo(
-                f"\r\033[K{len(collected)}/{total} {result.scheduler}",
-                err=True,
-                nl=len(collected) == total,
-            )
-    return collected
-
-
-def finish(
-    answer: Answer, as_json: bool, out: str | None, compact: bool, command: str,
-    *, more: dict[str, Any] | None = None, curve: TradeOff | None = None,
-) -> None:  # fmt: skip
-    """Print what was planned, and write it where asked; `more` stands beside the contract's fields, the curve in the page."""
-    results, first = answer.results, answer.results[0]
-    if out is not None:
-        if Path(out).suffix == ".html":
-            from headrace.page import page
-
-            title = ", ".join(first.problem.topologies[:3])
-            save(
-                out,
-                page(
-                    results,
-                    title=title,
-                    command=" ".join([command, *answer.what_if.words()]),
-                    curve=curve,
-                ),
-            )
-        elif len(results) == 1:
-            save(
-                out, text_for(out, first.to_json(compact=compact, document=answer.inputs.document))
-            )
-        else:
-            save(out, text_for(out, answer_json(results, compact)))
-    if as_json:
-        click.echo(dumps(answer.to_json(compact) | (more or {})))
-    else:
-        from headrace import terminal
-
-        terminal.show(
-            terminal.planned(first) if len(results) == 1 else terminal.comparison(results)
-        )
-        if answer.before is not None:
-            terminal.show(terminal.what_if(answer.before, results, answer.what_if.words()))
-        if out is not None:
-            click.echo(f"wrote {out}")
-
-
-def answer_json(results: list[Planned], compact: bool) -> dict[str, Any]:
-    """One result as it is, many as one object."""
-    if len(results) == 1:
-        return results[0].to_json(compact=compact)
-    return {"format": "headrace/1", "results": [r.to_json(compact=compact) for r in results]}
-
-
-def dumps(content: Any) -> str:
-    """JSON for programs."""
-    return json.dumps(content, allow_nan=False)
-
-
-def text_for(file: str, content: Any) -> str:
-    """JSON, or YAML where the file's name asks for it."""
-    if Path(file).suffix in (".yaml", ".yml"):
-        import yaml
-
-        return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=130)
-    return dumps(content) + "\n"
+def print_json(content: Any) -> None:
+    """One object on stdout."""
+    click.echo(to_json_text(content))
 
 
 def emit(content: Any, out: str | None) -> None:
@@ -312,43 +218,3 @@ def emit(content: Any, out: str | None) -> None:
     else:
         save(out, text_for(out, content))
         click.echo(f"wrote {out}", err=True)
-
-
-def save(file: str, text: str) -> None:
-    """Write a file whole or not at all."""
-    path = Path(file)
-    half = path.with_name(f".{path.name}.part")
-    try:
-        half.write_text(text, encoding="utf-8")
-        half.replace(path)
-    except OSError as error:
-        raise InvalidInput(f"{file}: cannot be written: {error.strerror}") from None
-
-
-def explained(result: Planned, task: str | None = None) -> dict[str, Any]:
-    """Why a plan, or one of its tasks, is as it is."""
-    from headrace import terminal
-    from headrace.judge.explain import explain_task
-
-    assert result.assignment is not None
-    if task is not None:
-        return explain_task(result.problem, result.assignment, task).to_json()
-    rows = [
-        {
-            "from": s.source,
-            "to": s.target,
-            "stream": s.stream,
-            "tuples_per_s": s.tuples_per_s,
-            "crossing": s.crossing,
-        }
-        for s in costly_of(result)
-    ]
-    return {"headline": terminal.headline(result), "streams": rows}
-
-
-def costly_of(result: Planned) -> list[Costly]:
-    """Where a plan's traffic between nodes comes from."""
-    from headrace.judge.explain import costly_streams
-
-    assert result.assignment is not None
-    return costly_streams(result.problem, result.assignment)

@@ -25,7 +25,7 @@ from headrace.control.policy import (
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.judge.report import FIGURES, Report, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.change import moving, task_state_mb, volumes_between
+from headrace.move.change import find_moving_tasks, task_state_mb, volumes_between
 from headrace.move.relabel import relabel
 from headrace.planner import Plan, place
 
@@ -39,7 +39,7 @@ KEPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LoopSettings:
     """How eager the loop is."""
 
     objective: str = "batch"
@@ -88,7 +88,7 @@ class World(Protocol):
         ...
 
 
-def run(world: World, settings: Settings) -> None:
+def run(world: World, settings: LoopSettings) -> None:
     """Decide, again and again, until the world says it is over."""
     while True:
         step(world, settings)
@@ -96,7 +96,7 @@ def run(world: World, settings: Settings) -> None:
             return
 
 
-def step(world: World, settings: Settings) -> Entry:
+def step(world: World, settings: LoopSettings) -> Entry:
     """One decision, kept and carried out."""
     now_s = world.now()
     history = world.history()
@@ -118,7 +118,7 @@ def step(world: World, settings: Settings) -> Entry:
 
 
 def decide(
-    problem: Problem, history: Sequence[Entry], now_s: float, settings: Settings
+    problem: Problem, history: Sequence[Entry], now_s: float, settings: LoopSettings
 ) -> tuple[Entry, Plan | None]:
     """What to do about a running plan, and the plan to put in its place; pure."""
     running = problem.current
@@ -126,17 +126,18 @@ def decide(
         raise InvalidInput("the loop needs a running plan")
     force = fingerprint(running)
     homeless = int((running.node == UNPLACED).sum())
+    weight = settings.move_cost
     planned = place(
         problem,
         settings.by,
         objective=settings.objective,
         seed=settings.seed,
-        move_cost=None if homeless else settings.move_cost,
+        options={} if homeless or weight is None else {"move_cost": weight},
     )
     better = relabel(problem, running, planned.assignment).plan
     then = judge(problem, better, objective=settings.objective, bounded=False)
     now = None if homeless else judge(problem, running, objective=settings.objective, bounded=False)
-    moved = moving(running, better)
+    moved = find_moving_tasks(running, better)
     entry = Entry(
         now_s, False, False, "", plan=force, before=figures(now), after=figures(then),
         moved_tasks=len(moved), moved_mb=float(task_state_mb(problem)[moved].sum()),
@@ -159,7 +160,7 @@ def decide(
 
 def reasoned(
     problem: Problem, running: Assignment, better: Assignment, now: Report | None, then: Report, homeless: int, past: Sequence[Adopted],
-    now_s: float, settings: Settings,
+    now_s: float, settings: LoopSettings,
 ) -> Decision:  # fmt: skip
     """The rules in their order: a plan that is broken is left, else the gain must be worth it and must not flap."""
     if now is None:
@@ -190,7 +191,7 @@ def reasoned(
     )
 
 
-def gain(now: Report, then: Report, transfer_s: float, settings: Settings) -> Decision:
+def gain(now: Report, then: Report, transfer_s: float, settings: LoopSettings) -> Decision:
     """Whether the figure asked for gets better by enough."""
     if (
         settings.objective == "batch"

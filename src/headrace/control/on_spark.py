@@ -1,4 +1,4 @@
-"""The loop's world on Spark: a running topology's telemetry in, plans that take effect at the next batch out."""
+"""The loop's world on Spark: telemetry of a running topology in, plans for its next batch out."""
 
 from __future__ import annotations
 
@@ -13,40 +13,42 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.control import history
-from headrace.control.loop import Entry, Settings, step
-from headrace.control.prediction import emitted_per_s, with_batch_times
+from headrace.control.loop import Entry, LoopSettings, step
+from headrace.control.prediction import emission_rates, with_batch_times
 from headrace.errors import InvalidInput
 from headrace.model.build import build
 from headrace.model.cluster import nodes_of
 from headrace.model.document import FORMAT, Node
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.read import Inputs, validated
+from headrace.model.topology import Topology
 from headrace.observe.pipeline import Question, observe_folder
-from headrace.planner import Plan
+from headrace.planner import Plan, place
 from headrace.run.batches import BatchDone
+from headrace.run.machines import cores_of
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.stages import stages
-from headrace.run.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RECENT = 12  # batches that are looked at: enough for a fit, few enough that what has changed shows
-COLD = 2  # batches after a start that are left out of the costs: Python workers start and load their modules
+# Batches after a start that are left out of the costs: Python workers start and load their modules.
+COLD = 2
 
 
-def problem_of(
+def problem_on_spark(
     topology: Topology,
     nodes: Mapping[str, Node],
     measured: Mapping[str, Any],
     running: Placement | None,
     rates: Mapping[str, float] | None = None,
 ) -> Problem:
-    """A topology on nodes as Spark runs it, with the running plan as `current`; tasks on nodes that are not there stand nowhere.
+    """A topology on nodes as Spark runs it, with the running plan as `current`.
 
-    `rates` are those of the spouts, where they are known better than from the measured streams. A
-    stage's tasks run at once, each on a core of its own: so a node has as many places of each stage
-    as cores.
+    Tasks of nodes that are not there are unplaced. `rates` are those of the spouts, where they are
+    known better than from the measured streams. A stage's tasks run at once, each on a core of its
+    own: so a node has as many places of each stage as cores.
     """
     tasks = dict(running.tasks) if running is not None else {}
     section = topology.with_tasks(tasks).section() if tasks else topology.section()
@@ -78,33 +80,26 @@ def problem_of(
             **facts.get("resources", {}),
             **dict.fromkeys(levels.values(), cores_of(nodes[name])),
         }
-    sections = {"topology": {**section, "components": components}, "cluster": {"nodes": described}}
-    profile = {"profile": measured["profile"]} if "profile" in measured else {}
-    problem = build(
-        validated(
-            {"format": FORMAT, **sections, **profile, **({"streams": streams} if streams else {})},
-            {},
-        )
-    )
-    return problem if running is None else replace(problem, current=assignment_of(problem, running))
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "topology": {**section, "components": components},
+        "cluster": {"nodes": described},
+    }
+    if "profile" in measured:
+        content["profile"] = measured["profile"]
+    if streams:
+        content["streams"] = streams
+    problem = build(validated(content, {}))
+    if running is None:
+        return problem
+    return replace(problem, current=assignment_from_placement(problem, running))
 
 
-def cores_of(node: Node) -> int:
-    """Cores that Spark counts on a node."""
-    return (
-        max(1, int(node.cpu // 100))
-        if node.cpu is not None
-        else (node.cores or 1) * (node.sockets or 1)
-    )
-
-
-def assignment_of(problem: Problem, running: Placement) -> Assignment:
-    """A plan in the problem's terms."""
+def assignment_from_placement(problem: Problem, running: Placement) -> Assignment:
+    """A running plan in the problem's terms."""
     number = {name: i for i, name in enumerate(problem.nodes)}
-    node, worker = (
-        np.full(problem.task_count, UNPLACED, dtype=np.int64),
-        np.full(problem.task_count, UNPLACED, dtype=np.int64),
-    )
+    node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
+    worker = np.full(problem.task_count, UNPLACED, dtype=np.int64)
     for c, component in enumerate(problem.components):
         for k in range(int(problem.tasks[c])):
             where, slot = running.places[component, k]
@@ -113,7 +108,7 @@ def assignment_of(problem: Problem, running: Placement) -> Assignment:
     return Assignment(node, worker)
 
 
-def placement_of(planned: Plan, name: str, nodes: Mapping[str, Node]) -> Placement:
+def placement_from_plan(planned: Plan, name: str, nodes: Mapping[str, Node]) -> Placement:
     """A plan as the engine takes it."""
     problem, assignment = planned.problem, planned.assignment
     if (assignment.node == UNPLACED).any():
@@ -126,12 +121,13 @@ def placement_of(planned: Plan, name: str, nodes: Mapping[str, Node]) -> Placeme
         for c, component in enumerate(problem.components)
         for k in range(int(problem.tasks[c]))
     }
-    return Placement(
-        name,
-        {c: int(n) for c, n in zip(problem.components, problem.tasks, strict=True)},
-        places,
-        nodes,
-    )
+    tasks = {c: int(n) for c, n in zip(problem.components, problem.tasks, strict=True)}
+    return Placement(name, tasks, places, nodes)
+
+
+def plan_first(topology: Topology, nodes: Mapping[str, Node], by: str) -> Placement:
+    """A scheduler's plan of a topology of which nothing was measured yet; it bears its name."""
+    return placement_from_plan(place(problem_on_spark(topology, nodes, {}, None), by), by, nodes)
 
 
 @dataclass(slots=True)
@@ -144,14 +140,14 @@ class OnSpark:
     plan: PlanInForce
     telemetry: Path
     store: Path
-    there: Callable[[], set[str]]  # names of the nodes that have an executor
+    nodes_up: Callable[[], set[str]]  # names of the nodes that have an executor
     window_s: int = 5
     clock: Callable[[], float] = time.time
     batches: tuple[BatchDone, ...] = ()
     warm: int = -COLD  # batches since everything was warm
 
-    def seen(self, done: BatchDone) -> None:
-        """Take note of a batch."""
+    def add_batch(self, done: BatchDone) -> None:
+        """Count a batch among those that decisions look at."""
         self.batches = (*self.batches, done)[-RECENT:]
         self.warm += 1
 
@@ -159,9 +155,9 @@ class OnSpark:
         return self.clock()
 
     def nodes(self) -> dict[str, Node]:
-        """The cluster's nodes that are there."""
-        alive = self.there()
-        return {name: node for name, node in nodes_of(self.cluster).items() if name in alive}
+        """The cluster's nodes that have an executor."""
+        up = self.nodes_up()
+        return {name: node for name, node in nodes_of(self.cluster).items() if name in up}
 
     def problem(self) -> Problem:
         question = Question(self.window_s, "average", (self.topology.name,), prefixed=False)
@@ -169,19 +165,14 @@ class OnSpark:
         newest = min(RECENT, max(1, self.warm)) if batches else RECENT  # one file a batch
         observed = observe_folder(self.spark, self.telemetry, question, newest=newest)
         running = self.plan.current()
-        problem = problem_of(
-            self.topology,
-            self.nodes(),
-            observed.sections,
-            running,
-            emitted_per_s(batches[-newest:]),
-        )
-        under = [
+        rates = emission_rates(batches[-newest:])
+        problem = problem_on_spark(self.topology, self.nodes(), observed.sections, running, rates)
+        under_plan = [
             done
             for done in batches
             if running is not None and done.plan == running.name and done.failure is None
         ]
-        return with_batch_times(problem, under[-newest:], self.window_s)
+        return with_batch_times(problem, under_plan[-newest:], self.window_s)
 
     def history(self) -> Sequence[Entry]:
         return history.entries(self.store)
@@ -191,34 +182,37 @@ class OnSpark:
 
     def apply(self, planned: Plan) -> None:
         number = 1 + sum(entry.applied for entry in self.history())
-        self.plan.set(placement_of(planned, f"plan-{number}", self.nodes()))
+        self.plan.set(placement_from_plan(planned, f"plan-{number}", self.nodes()))
 
     def wait(self, seconds: float) -> bool:
         time.sleep(seconds)
         return True
 
 
-Work = Callable[[], None]
+Action = Callable[[], None]
 
 
-def at_once(work: Work) -> bool:
+def do_at_once(action: Action) -> bool:
     """Do it while the caller waits."""
-    work()
+    action()
     return True
 
 
 @contextmanager
-def aside() -> Generator[Callable[[Work], bool]]:
-    """Do things one at a time while the caller goes on; False says that one is still being done. A failure is raised at the next, or at the end."""
+def background() -> Generator[Callable[[Action], bool]]:
+    """Do things one at a time while the caller goes on; False: the one before is not over yet.
+
+    What one of them raises is raised at the next, or at the end.
+    """
     last: list[Future[None]] = []
     with ThreadPoolExecutor(1) as thread:
 
-        def start(work: Work) -> bool:
+        def start(action: Action) -> bool:
             if last and not last[0].done():
                 return False
             while last:
                 last.pop().result()
-            last.append(thread.submit(work))
+            last.append(thread.submit(action))
             return True
 
         yield start
@@ -226,19 +220,22 @@ def aside() -> Generator[Callable[[Work], bool]]:
             last.pop().result()
 
 
-def after_batches(
+def decide_after_batches(
     world: OnSpark,
-    settings: Settings,
-    say: Callable[[Entry], None],
-    do: Callable[[Work], bool] = at_once,
+    settings: LoopSettings,
+    report: Callable[[Entry], None],
+    do: Callable[[Action], bool] = do_at_once,
 ) -> Callable[[BatchDone], None]:
-    """Decides once an interval has passed and a batch is over: a new plan holds from the next batch on, or if decided `aside`, from the one after."""
+    """A listener that decides after the first batch of every interval.
+
+    A new plan holds from the next batch on; if decided in the `background`, from the one after.
+    """
     due = world.now() + settings.interval_s
 
     def listen(done: BatchDone) -> None:
         nonlocal due
-        world.seen(done)
-        if world.now() >= due and do(lambda: say(step(world, settings))):
+        world.add_batch(done)
+        if world.now() >= due and do(lambda: report(step(world, settings))):
             due = world.now() + settings.interval_s
 
     return listen

@@ -1,4 +1,4 @@
-"""What a batch takes under a plan that has not run yet, foretold by the judge from batches that ran under another."""
+"""What a batch will take under a plan that has not run yet, by the judge, from batches that ran."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.run.placement import Placement
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchFigures:
     """Of one batch: how long it takes, bytes between nodes, and the CPU of each node's tasks."""
 
     seconds: float
@@ -21,8 +21,8 @@ class Batch:
     cpu_ms: Mapping[str, float]
 
 
-def measured(batches: Sequence[BatchDone], placement: Placement) -> Batch:
-    """The middle one of batches that ran under a plan, figure by figure."""
+def median_figures(batches: Sequence[BatchDone], placement: Placement) -> BatchFigures:
+    """The median of batches that ran under a plan, figure by figure."""
     nodes = sorted({node for node, _ in placement.places.values()})
     used: dict[str, list[float]] = {node: [] for node in nodes}
     for done in batches:
@@ -31,15 +31,18 @@ def measured(batches: Sequence[BatchDone], placement: Placement) -> Batch:
             total[placement.node((report.component, report.number))] += report.cpu_ms
         for node in nodes:
             used[node].append(total[node])
-    return Batch(
+    return BatchFigures(
         seconds=median(done.seconds for done in batches),
         remote_bytes=median(done.remote_bytes for done in batches),
         cpu_ms={node: median(values) for node, values in used.items()},
     )
 
 
-def emitted_per_s(batches: Sequence[BatchDone]) -> dict[str, float]:
-    """Tuples/s of every component: what batches held, over the time from the start of the one before them to the start of the last."""
+def emission_rates(batches: Sequence[BatchDone]) -> dict[str, float]:
+    """Tuples/s out of every component: what all batches but the first held, over their time.
+
+    That time is from the start of the first batch to the start of the last.
+    """
     emitted: dict[str, int] = {}
     for report in (report for done in batches[1:] for report in done.reports):
         emitted[report.component] = emitted.get(report.component, 0) + report.tuples_out
@@ -52,7 +55,10 @@ def emitted_per_s(batches: Sequence[BatchDone]) -> dict[str, float]:
 
 
 def with_batch_times(problem: Problem, batches: Sequence[BatchDone], window_s: float) -> Problem:
-    """The problem, told how much one batch holds, and how long the engine takes beside the work: what is left of the running plan's batches."""
+    """The problem with the time between batches, and what a batch takes beside its tasks' work.
+
+    The latter is what is left of the running plan's batches when the judge's figure is taken off.
+    """
     spouts = {
         name
         for name, spout in zip(problem.components, problem.spout.tolist(), strict=True)
@@ -70,18 +76,15 @@ def with_batch_times(problem: Problem, batches: Sequence[BatchDone], window_s: f
     # What a task takes whatever its input was measured per window with a batch in it; where batches
     # are rarer, it is taken less often.
     problem = replace(problem, cpu_fixed=problem.cpu_fixed * min(1.0, window_s / interval_s))
-    told = timed(problem, interval_s=interval_s, overhead_s=0.0)
-    if told.current is None or (told.current.node == UNPLACED).any():
-        return told  # the plan that ran cannot be judged: some of its nodes are gone
-    work_s = judge(told, told.current, objective="batch", bounded=False).batch_seconds or 0.0
-    return timed(
-        problem,
-        interval_s=interval_s,
-        overhead_s=max(0.0, median(done.seconds for done in batches) - work_s),
-    )
+    bare = _with_times(problem, interval_s=interval_s, overhead_s=0.0)
+    if bare.current is None or (bare.current.node == UNPLACED).any():
+        return bare  # the plan that ran cannot be judged: some of its nodes are gone
+    work_s = judge(bare, bare.current, objective="batch", bounded=False).batch_seconds or 0.0
+    overhead_s = max(0.0, median(done.seconds for done in batches) - work_s)
+    return _with_times(problem, interval_s=interval_s, overhead_s=overhead_s)
 
 
-def timed(problem: Problem, *, interval_s: float, overhead_s: float) -> Problem:
+def _with_times(problem: Problem, *, interval_s: float, overhead_s: float) -> Problem:
     """The problem with these options of the judge."""
     options = {
         **problem.options.get("judge", {}),
@@ -91,15 +94,13 @@ def timed(problem: Problem, *, interval_s: float, overhead_s: float) -> Problem:
     return replace(problem, options={**problem.options, "judge": options})
 
 
-def predicted(problem: Problem, plan: Assignment) -> Batch:
-    """A batch under a plan, by the judge; the problem knows its batch times."""
+def predict_batch(problem: Problem, plan: Assignment) -> BatchFigures:
+    """A batch under a plan, by the judge; the problem has its batch times."""
     report = judge(problem, plan, objective="batch", bounded=False)
     interval_s = float(str(problem.options.get("judge", {}).get("batch_interval_s", 1)))
-    return Batch(
+    sent_mbps = sum(row["out_mbps"] or 0.0 for row in report.nodes.values())
+    return BatchFigures(
         seconds=report.batch_seconds or 0.0,
-        remote_bytes=sum(row["out_mbps"] or 0.0 for row in report.nodes.values())
-        * 1e6
-        / 8
-        * interval_s,
+        remote_bytes=sent_mbps * 1e6 / 8 * interval_s,
         cpu_ms={node: (row["cpu"] or 0.0) * 10 * interval_s for node, row in report.nodes.items()},
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import InvalidInput
+from headrace.figures import number
 from headrace.judge.traffic import Workers, stream_crossing, traffic
 from headrace.judge.use import use
 from headrace.model.arrays import TOLERANCE, Floats, totals
@@ -56,11 +57,11 @@ class Costly:
 
 def task_number(problem: Problem, name: str) -> int:
     """The number of the task that files call by this name."""
-    component, _, number = (name, "", "1") if problem.bare else name.rpartition(".")
-    if component in problem.components and number.isdigit():
+    component, _, nth = (name, "", "1") if problem.bare else name.rpartition(".")
+    if component in problem.components and nth.isdigit():
         c = problem.components.index(component)
-        if 1 <= int(number) <= problem.tasks[c]:
-            return int(problem.first[c]) + int(number) - 1
+        if 1 <= int(nth) <= problem.tasks[c]:
+            return int(problem.first[c]) + int(nth) - 1
     near = nearest(component or name, problem.components)
     raise InvalidInput(f"there is no task `{name}`{near}; tasks are called component.N")
 
@@ -224,8 +225,8 @@ def _reason(
 ) -> str:
     if total == 0:
         return f"{name} exchanges no tuples with others; any node with room is as good as {node}."
-    talks = ", ".join(f"{who} ({rate:g}/s)" for who, rate in partners)
-    text = f"{name} exchanges {total:g} tuples/s; {here:g} of them stay on {node}" + (
+    talks = ", ".join(f"{who} ({number(rate)}/s)" for who, rate in partners)
+    text = f"{name} exchanges {number(total)} tuples/s; {number(here)} of them stay on {node}" + (
         f", with {talks}." if talks else "."
     )
     if not elsewhere:
@@ -233,9 +234,9 @@ def _reason(
     best = elsewhere[0]
     free = next((e for e in elsewhere if e.blocked is None), None)
     if best.change < 0 and best.blocked:
-        text += f" {best.node} would save {-best.change:g}/s, but is blocked: {best.blocked}."
+        text += f" {best.node} would save {number(-best.change)}/s, but is blocked: {best.blocked}."
     if free is not None:
-        word = f"save {-free.change:g}" if free.change < 0 else f"cost {free.change:g}"
+        word = f"save {number(-free.change)}" if free.change < 0 else f"cost {number(free.change)}"
         text += f" The best node with room, {free.node}, would {word} tuples/s."
     else:
         text += " No other node has room for it."

@@ -57,8 +57,8 @@ class Case:
 
         >>> import headrace as hr
         >>> case = hr.load(hr.example("quickstart.yaml"))
-        >>> case.what_if(rate_factor=2, without="big-1")
-        <Case word-count: 3 components, 25 tasks on 8 nodes>
+        >>> case.what_if(rate_factor=2, without="small-3")
+        <Case word-count: 4 components, 13 tasks on 4 nodes>
         """
         gone = (without,) if isinstance(without, str) else tuple(without)
         change = WhatIf(
@@ -76,9 +76,9 @@ class Case:
         return case_in_a_line(self.inputs)
 
     def _repr_html_(self) -> str:
-        from headrace.page import case_fragment
+        from headrace.page import problem_fragment
 
-        return case_fragment(self.problem)
+        return problem_fragment(self.problem)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def load(*files: str | Path) -> Case:
 
     >>> import headrace as hr
     >>> hr.load(hr.example("quickstart.yaml"))
-    <Case word-count: 3 components, 25 tasks on 9 nodes>
+    <Case word-count: 4 components, 13 tasks on 5 nodes>
     """
     if not files:
         raise InvalidInput("no file to load: name at least one")

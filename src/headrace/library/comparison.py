@@ -84,9 +84,9 @@ class Comparison:
         return comparison_in_lines(self.rows)
 
     def _repr_html_(self) -> str:
-        from headrace.page import fragment
+        from headrace.page import comparison_fragment
 
-        return fragment(self.rows)
+        return comparison_fragment(self.rows)
 
 
 def _row(row: Outcome) -> dict[str, Any]:

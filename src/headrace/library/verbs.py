@@ -9,16 +9,12 @@ from typing import Any
 
 from headrace import planner
 from headrace.errors import InvalidInput
-from headrace.judge.diff import Diff
 from headrace.judge.explain import Costly, Explanation, costly_streams, explain_task
 from headrace.judge.report import judge as judge_assignment
 from headrace.library.case import Case, Source, as_case, load
 from headrace.library.comparison import Comparison
 from headrace.model.plan import assignment_from
-from headrace.move.safe_order import SafeOrder
-from headrace.move.steps import Moves
-from headrace.planner import Plan, moving
-from headrace.planner.moving import Change
+from headrace.planner import Plan
 from headrace.planner.placing import check_objective
 from headrace.planner.result import Outcome
 from headrace.registry import By, names
@@ -187,46 +183,6 @@ def judge(case: Source, plan: Any = None, *, objective: str = "traffic") -> Plan
     return _made_from(judged, found)
 
 
-def load_plan(*files: str | Path) -> Plan:
-    """The plan that a file holds, judged; a plan that stands alone needs no other file."""
-    return judge(load(*files))
-
-
-def diff(before: Plan | str | Path, after: Plan | str | Path) -> Diff:
-    """What moves from one plan to another, what it costs and what it gains."""
-    return moving.difference(_as_plan(before), _as_plan(after))
-
-
-def move(before: Plan | str | Path, after: Plan | str | Path, by: By = moving.MOVER) -> Change:
-    """The steps from one plan to another: transfers, what they cost, what each gains."""
-    return moving.move(_as_plan(before), _as_plan(after), by)
-
-
-def move_safely(
-    before: Plan | str | Path,
-    after: Plan | str | Path,
-    *,
-    max_moves: int | None = None,
-    max_mb: float | None = None,
-    seed: int = 0,
-) -> SafeOrder:
-    """The moves from one plan to another in an order that overloads no node on the way."""
-    order, _ = moving.move_safely(
-        _as_plan(before), _as_plan(after), max_moves=max_moves, max_mb=max_mb, seed=seed
-    )
-    return order
-
-
-def move_blocks(blocks: str, by: By = moving.MOVER) -> Moves:
-    """A block redistribution, `nodes x tasks per node` before and after, put into steps.
-
-    >>> import headrace as hr
-    >>> hr.move_blocks("4x3:6x2", by="ro-mod").makespan >= 1
-    True
-    """
-    return moving.move_blocks(blocks, by)
-
-
 def explain(plan: Plan | str | Path, task: str | None = None) -> Explanation | list[Costly]:
     """Why a task is where it is; without a task, which streams cost the plan its traffic.
 
@@ -235,7 +191,7 @@ def explain(plan: Plan | str | Path, task: str | None = None) -> Explanation | l
     >>> hr.explain(plan, "count.3").task
     'count.3'
     """
-    found = _as_plan(plan)
+    found = as_plan(plan)
     if task is None:
         return costly_streams(found.problem, found.assignment)
     return explain_task(found.problem, found.assignment, task)
@@ -250,7 +206,13 @@ def _made_from(plan: Plan, case: Case) -> Plan:
     return replace(plan, document=case.inputs.document)
 
 
-def _as_plan(plan: Plan | str | Path) -> Plan:
+def load_plan(*files: str | Path) -> Plan:
+    """The plan that a file holds, judged; a plan that stands alone needs no other file."""
+    return judge(load(*files))
+
+
+def as_plan(plan: Plan | str | Path) -> Plan:
+    """A plan, whatever it was given as: itself, or a plan file."""
     if isinstance(plan, Plan):
         return plan
     if load(plan).inputs.document.plan is None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 @contextmanager
 def replace_file(path: Path, *, durable: bool = False) -> Generator[Path]:
-    """A hidden path to write to; it takes the place of `path` when the `with` ends without error."""
+    """A hidden path to write to, which takes the place of `path` when the `with` ends well."""
     # With the process id: two processes may write the same file at the same time.
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -37,7 +37,7 @@ def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> N
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line that is on disk when this returns; what a crash cut off before it is ended first."""
+    """Add a line, on disk when this returns; a line that a crash cut off is ended first."""
     torn = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
     with path.open("a", encoding="utf-8") as lines:
         lines.write(("\n" if torn else "") + line + "\n")

@@ -1,4 +1,8 @@
-"""How do we get from the running plan to the new one? One file per scheduler of transfers, one signature: work -> moves."""
+"""How do we get from the running plan to the new one? One file per scheduler of transfers.
+
+All have one signature: `(work: Blocks | Volumes, request: Request, *, options) -> Moves`. Ours
+read nothing of the request and leave it out.
+"""
 
 # name -> module; the module holds a function of the same name. One line per scheduler.
 SCHEDULERS: dict[str, str] = {

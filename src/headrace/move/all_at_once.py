@@ -1,4 +1,4 @@
-"""All at once: every transfer starts immediately, and nodes divide their time among those they have.
+"""All at once: every transfer starts immediately; a node divides its time among its transfers.
 
 Source    what a restart with a new assignment does.
 Maturity  ours
@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.move.blocks import Blocks, volumes
+from headrace.move.blocks import Blocks, to_volumes
 from headrace.move.steps import Moves, Volumes, steps_of
 from headrace.solve.transfers import shared_seconds
 
 
 def all_at_once(work: Blocks | Volumes) -> Moves:
     """One step with everything in it."""
-    work = volumes(work)
+    work = to_volumes(work)
     source, target = np.nonzero(work.units)
     cost = [shared_seconds(work.cost)] if len(source) else []
     steps = steps_of(

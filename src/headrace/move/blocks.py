@@ -1,6 +1,6 @@
 """Block redistributions: t tasks per node on N nodes, dealt in turn, become s per node on Q nodes.
 
-Element i of the stream of tasks stands on node floor(i / t) mod N before and on floor(i / s) mod Q
+Element i of the stream of tasks is on node floor(i / t) mod N before and on floor(i / s) mod Q
 after. The pattern repeats after lcm(N t, Q s) elements; that period is what is scheduled, and what
 stays in place counts as volume. In the source's symbols: `nodes_before` is N, `tasks_before` t
 (also r), `nodes_after` Q, `tasks_after` s, `modulus` g = gcd(N t, Q s), `stride` d = gcd(s, t).
@@ -38,9 +38,13 @@ class Blocks:
         cuts = self.period // self.tasks_before + self.period // self.tasks_after
         if cuts > MOST_CUTS:
             raise Unsupported(
-                f"blocks `{self}`: one period has {self.period:,} tasks in {cuts:,} pieces; the most it takes is {MOST_CUTS:,}",
-                resource="pieces", needed=cuts, available=MOST_CUTS, fix="choose numbers with a common divisor",
-            )  # fmt: skip
+                f"blocks `{self}`: one period has {self.period:,} tasks in {cuts:,} pieces; "
+                f"the most it takes is {MOST_CUTS:,}",
+                resource="pieces",
+                needed=cuts,
+                available=MOST_CUTS,
+                fix="choose numbers with a common divisor",
+            )
 
     def __str__(self) -> str:
         return f"{self.nodes_before}x{self.tasks_before}:{self.nodes_after}x{self.tasks_after}"
@@ -51,7 +55,8 @@ class Blocks:
         match = TEXT.fullmatch(text)
         if match is None:
             raise InvalidInput(
-                f"blocks `{text}`: nodes x tasks per node before and after are needed, as in 16x7:16x11"
+                f"blocks `{text}`: "
+                "nodes x tasks per node before and after are needed, as in 16x7:16x11"
             )
         return Blocks(*(int(number) for number in match.groups()))
 
@@ -85,13 +90,11 @@ class Segments:
     size: Ints  # [segments]
     source: Ints  # [segments]
     target: Ints  # [segments]
-    offset: (
-        Ints  # [segments] where the target block it lies in starts inside its first source block
-    )
+    offset: Ints  # [segments] where its target block starts inside the first source block
 
 
 def segments(blocks: Blocks) -> Segments:
-    """The exact pieces that move together."""
+    """The pieces that move together."""
     t, s = blocks.tasks_before, blocks.tasks_after
     start = np.union1d(np.arange(0, blocks.period, t), np.arange(0, blocks.period, s))
     size = np.diff(start, append=blocks.period)
@@ -105,7 +108,7 @@ def segments(blocks: Blocks) -> Segments:
 
 
 def block_volumes(blocks: Blocks) -> Volumes:
-    """What goes from which node to which in one period."""
+    """What goes from which node to which node in one period."""
     parts = segments(blocks)
     units = np.zeros((blocks.nodes_before, blocks.nodes_after))
     np.add.at(units, (parts.source, parts.target), parts.size)
@@ -113,12 +116,12 @@ def block_volumes(blocks: Blocks) -> Volumes:
     return Volumes(*names, units, units, unit="tasks", clock="tasks")
 
 
-def volumes(work: Blocks | Volumes) -> Volumes:
+def to_volumes(work: Blocks | Volumes) -> Volumes:
     """The work of a scheduler that takes any volumes."""
     return block_volumes(work) if isinstance(work, Blocks) else work
 
 
-def only_blocks(name: str, work: Blocks | Volumes) -> Blocks:
+def require_blocks(name: str, work: Blocks | Volumes) -> Blocks:
     """The work of a scheduler that takes nothing but block redistributions."""
     if isinstance(work, Blocks):
         return work
@@ -154,7 +157,7 @@ def classes(blocks: Blocks) -> tuple[Class, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Superclass:
-    """Target blocks that start at one offset inside a source block: a column of the source's tables 3 and 4."""
+    """Target blocks that start at one offset in a source block: a column of tables 3 and 4."""
 
     number: int  # the class it starts with
     offset: int
@@ -172,26 +175,26 @@ def superclasses(blocks: Blocks) -> tuple[Superclass, ...]:
     return tuple(found)
 
 
-def stepped(blocks: Blocks, parts: Segments, step: Ints) -> Moves:
-    """One step per number in `step` [segments], ascending. A step costs the most that any target receives in it."""
+def make_steps(blocks: Blocks, parts: Segments, step: Ints) -> Moves:
+    """One step per number in `step` [segments], ascending.
+
+    A step costs the most that any target receives in it.
+    """
     n, q = blocks.nodes_before, blocks.nodes_after
     used, number = np.unique(step, return_inverse=True)
     key, where = np.unique((number * n + parts.source) * q + parts.target, return_inverse=True)
     units = np.bincount(where, parts.size).astype(np.int64)
     k, source, target = key // (n * q), key // q % n, key % q
-    receives, sends = (
-        _per_step(k, target, units, len(used), q),
-        _per_step(k, source, units, len(used), n),
-    )
+    receives = _per_step(k, target, units, len(used), q)
+    sends = _per_step(k, source, units, len(used), n)
     cost, one_port = receives.max(axis=1), np.maximum(receives.max(axis=1), sends.max(axis=1)).sum()
     work = block_volumes(blocks)
     steps = steps_of(work, k, source, target, units.tolist(), cost.tolist())
     bound = float(receives.sum(axis=0).max())
     notes = ()
     if one_port > cost.sum():
-        notes = (
-            f"costs count what targets receive; where a source sends to one at a time, these steps take {one_port:g}",
-        )
+        slower = f"where a source sends to one at a time, these steps take {one_port:g}"
+        notes = (f"costs count what targets receive; {slower}",)
     return Moves(steps, bound, work.unit, work.clock, float(one_port), notes)
 
 

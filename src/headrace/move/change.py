@@ -1,7 +1,7 @@
-"""From one plan to another: which tasks move, how many megabytes that is between which nodes, and what is lost.
+"""From one plan to another: which tasks move, how many megabytes that is, and what is lost.
 
-Both plans are told in the terms of one problem, the one to come. A task of the old plan that stands
-nowhere there is new, or its node is gone: it starts without its state.
+Both plans are plans of one problem, the one to come. A task that the old plan leaves without a node
+is new, or its node is gone: it starts without its state.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ MEGABIT = 8.0  # in a megabyte
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Carried:
-    """The running plan in the terms of the problem to come."""
+class CarriedPlan:
+    """The running plan as a plan of the problem to come."""
 
     plan: Assignment
-    lost: dict[str, tuple[str, ...]]  # node that is gone -> tasks that stood on it
+    lost: dict[str, tuple[str, ...]]  # node that is gone -> tasks that ran on it
     added: dict[str, int]  # component -> tasks that are new
-    removed: dict[str, int]  # component -> tasks that are no more
+    removed: dict[str, int]  # component -> tasks that stop
     notes: tuple[str, ...]
 
 
-def carried(old: Problem, plan: Assignment, new: Problem) -> Carried:
-    """The old problem's plan as a plan of the new problem, by the names of tasks and nodes; counts and nodes may differ, components may not."""
+def carry_plan(old: Problem, plan: Assignment, new: Problem) -> CarriedPlan:
+    """The old problem's plan as a plan of the new problem, by the names of tasks and nodes.
+
+    Counts and nodes may differ, components may not.
+    """
     refuse_wrong_plan(old, plan, "old")
     only_old = sorted(set(old.components) - set(new.components))
     only_new = sorted(set(new.components) - set(old.components))
@@ -46,10 +49,7 @@ def carried(old: Problem, plan: Assignment, new: Problem) -> Carried:
     number = {name: i for i, name in enumerate(new.nodes)}
     node_in_new = np.array([number.get(name, UNPLACED) for name in old.nodes], dtype=np.int64)
     column = {name: i for i, name in enumerate(old.components)}
-    node, worker = (
-        np.full(new.task_count, UNPLACED, dtype=np.int64),
-        np.full(new.task_count, UNPLACED, dtype=np.int64),
-    )
+    node, worker = np.full((2, new.task_count), UNPLACED, dtype=np.int64)
     lost: dict[str, list[str]] = {}
     added: dict[str, int] = {}
     removed: dict[str, int] = {}
@@ -75,7 +75,7 @@ def carried(old: Problem, plan: Assignment, new: Problem) -> Carried:
         f"{count} tasks of {name} stop first; these steps do not carry their state"
         for name, count in removed.items()
     ]
-    return Carried(
+    return CarriedPlan(
         Assignment(node, worker),
         {gone: tuple(tasks) for gone, tasks in lost.items()},
         added,
@@ -85,16 +85,18 @@ def carried(old: Problem, plan: Assignment, new: Problem) -> Carried:
 
 
 def refuse_wrong_plan(problem: Problem, plan: Assignment, which: str) -> None:
-    """A plan that cannot be this problem's: other tasks, unknown nodes, tasks of which only some are placed."""
+    """Raise if a plan cannot be of this problem, or a component has an impossible state."""
     if plan.node.shape != (problem.task_count,) or plan.worker.shape != (problem.task_count,):
         raise InvalidInput(
-            f"the {which} plan is for another topology: it places {len(plan.node)} tasks, there are {problem.task_count}"
+            f"the {which} plan is for another topology: "
+            f"it places {len(plan.node)} tasks, there are {problem.task_count}"
         )
     wrong = np.flatnonzero((plan.node < UNPLACED) | (plan.node >= len(problem.nodes)))
     if len(wrong):
         t = int(wrong[0])
         raise InvalidInput(
-            f"the {which} plan puts {problem.task_name(t)} on node number {plan.node[t]}; there are {len(problem.nodes)} nodes"
+            f"the {which} plan puts {problem.task_name(t)} on node number {plan.node[t]}; "
+            f"there are {len(problem.nodes)} nodes"
         )
     if ((plan.node != UNPLACED) & (plan.worker < 0)).any():
         raise InvalidInput(f"the {which} plan gives a task a worker below 0")
@@ -102,7 +104,8 @@ def refuse_wrong_plan(problem: Problem, plan: Assignment, which: str) -> None:
     if len(state):
         c = int(state[0])
         raise InvalidInput(
-            f"component {problem.components[c]}: state_mb is {problem.state_mb[c]:g}; it must be 0 or more"
+            f"component {problem.components[c]}: state_mb is {problem.state_mb[c]:g}; "
+            "it must be 0 or more"
         )
 
 
@@ -111,18 +114,18 @@ def task_state_mb(problem: Problem) -> Floats:
     return problem.state_mb[problem.component_of]
 
 
-def moving(old: Assignment, new: Assignment) -> Ints:
-    """Tasks that run in both plans, on another node."""
+def find_moving_tasks(old: Assignment, new: Assignment) -> Ints:
+    """Tasks that run in both plans, but on another node."""
     return np.flatnonzero((old.node != UNPLACED) & (new.node != UNPLACED) & (old.node != new.node))
 
 
 def volumes_between(
     problem: Problem, old: Assignment, new: Assignment, *, assumed_mbps: float = ASSUMED_MBPS
 ) -> Volumes:
-    """Megabytes from node to node, and the seconds they take: megabits over the smaller of the two bandwidths."""
+    """Megabytes from node to node, and the seconds they take at the smaller bandwidth."""
     refuse_wrong_plan(problem, old, "old")
     refuse_wrong_plan(problem, new, "new")
-    tasks = moving(old, new)
+    tasks = find_moving_tasks(old, new)
     units = np.zeros((len(problem.nodes), len(problem.nodes)))
     np.add.at(units, (old.node[tasks], new.node[tasks]), task_state_mb(problem)[tasks])
     source, target = np.nonzero(units)
@@ -142,15 +145,19 @@ def volumes_between(
 def transfer_seconds(
     problem: Problem, source: Ints, target: Ints, mb: Floats, assumed_mbps: float = ASSUMED_MBPS
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Seconds that each of some transfers takes alone, [transfers], and what was assumed."""
+    """Seconds that each transfer takes alone, [transfers], and what was assumed."""
     speed = np.minimum(problem.bandwidth_mbps[source], problem.bandwidth_mbps[target])
     for k in np.flatnonzero((mb > 0) & ~(speed > 0))[:1].tolist():
         a, b = int(source[k]), int(target[k])
         slow, names = (a if not problem.bandwidth_mbps[a] > 0 else b), problem.nodes
         raise InvalidInput(
-            f"node {names[slow]} has no bandwidth, and {mb[k]:g} MB must go from {names[a]} to {names[b]}",
-            resource="bandwidth_mbps", needed=float(mb[k]), available=0.0, fix=f"give node {names[slow]} a bandwidth_mbps above 0",
-        )  # fmt: skip
+            f"node {names[slow]} has no bandwidth, "
+            f"and {mb[k]:g} MB must go from {names[a]} to {names[b]}",
+            resource="bandwidth_mbps",
+            needed=float(mb[k]),
+            available=0.0,
+            fix=f"give node {names[slow]} a bandwidth_mbps above 0",
+        )
     unknown = np.isinf(speed)
     notes = ()
     if (unknown & (mb > 0)).any():
@@ -179,26 +186,26 @@ class Arrival:
     mb: float  # transferred in the step
     gain: float  # tuples/s less between nodes than before the step
     inter_node_traffic: float  # after it
-    pause_s: float  # the longest that one of its tasks stood still: from the step that sends its first byte to the end of this one
+    pause_s: float  # the longest that a task stops: from its first byte's step to this one's end
 
 
 def arrivals(
     problem: Problem, old: Assignment, new: Assignment, moves: Moves
 ) -> tuple[Arrival, ...]:
-    """What every step of a move between plans gains; tasks without state arrive with the first step.
+    """What every step of a move between plans gains.
 
-    Between two nodes, tasks are sent in their order. Empty if a task of the old plan stands
-    nowhere: traffic of half a topology is no figure.
+    Between two nodes, tasks are sent in their order; tasks without state arrive with the first
+    step. Empty if the old plan leaves a task without a node: traffic of half a topology is no
+    figure.
     """
     if ((old.node == UNPLACED) != (new.node == UNPLACED)).any():
         return ()
     number = {name: i for i, name in enumerate(problem.nodes)}
     n, mb = len(problem.nodes), task_state_mb(problem)
-    waiting: dict[
-        int, list[tuple[float, int]]
-    ] = {}  # pair -> (megabytes after which it is there, task)
+    # Pair of nodes -> (megabytes after which the task has arrived, task).
+    waiting: dict[int, list[tuple[float, int]]] = {}
     so_far = np.zeros(n * n)
-    for t in moving(old, new).tolist():
+    for t in find_moving_tasks(old, new).tolist():
         pair = int(old.node[t] * n + new.node[t])
         so_far[pair] += mb[t]
         waiting.setdefault(pair, []).append((float(so_far[pair]), t))

@@ -1,4 +1,4 @@
-"""What moving a single task to its place gains: tuples/s less between nodes, kept up to date while tasks move."""
+"""What moving a single task to its place gains in traffic, kept up to date while tasks move."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from headrace.model.problem import UNPLACED, Assignment, Problem
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Link:
-    """A stream as one of its ends sees it: a task exchanges mine[its position] x theirs with the tasks of the other end."""
+    """A stream as one of its ends sees it.
+
+    A task exchanges mine[its position] x theirs with the tasks of the other end.
+    """
 
     mine: Floats  # [tasks of this end]
     others: slice
@@ -20,7 +23,7 @@ class Link:
 
 
 class Gains:
-    """Traffic of every task with the node it stands on and with the node it is to go to.
+    """Traffic of every task with the node it is on and with the node it is to go to.
 
     Local-or-shuffle counts as shuffle here, for the order only: reported figures are the judge's.
     """
@@ -39,10 +42,8 @@ class Gains:
         one, two = pairs.source[apart], pairs.target[apart]
         one, two = np.concatenate([one, two]), np.concatenate([two, one])
         key, where = np.unique(one * problem.task_count + two, return_inverse=True)
-        self.other, self.rate = (
-            key % problem.task_count,
-            totals(where, np.tile(pairs.tuples_per_s[apart], 2), len(key)),
-        )
+        self.other = key % problem.task_count
+        self.rate = totals(where, np.tile(pairs.tuples_per_s[apart], 2), len(key))
         self.start = np.searchsorted(key, np.arange(problem.task_count + 1) * problem.task_count)
         self.here, self.there = self._with_all(self.node), self._with_all(target)  # [T]
 
@@ -78,7 +79,10 @@ class Gains:
         return total + float(self.rate[span][self.node[self.other[span]] == node].sum())
 
     def move(self, task: int, node: int) -> float:
-        """Note that a task now stands on a node, and say what that gains; for one that ran nowhere, its traffic with the others there."""
+        """Note that a task is now on a node, and return what that gains.
+
+        For a task that ran nowhere, that is its traffic with the others there.
+        """
         was, at = int(self.node[task]), task - int(self.first[self.component[task]])
         before = float(self.here[task])
         self.node[task] = node
@@ -92,7 +96,7 @@ class Gains:
         return float(own[0]) - before
 
     def _shift(self, tasks: Ints | slice, rate: Floats, was: int, now: int) -> None:
-        """So much of these tasks' traffic is with another node than before."""
+        """Note that so much of these tasks' traffic is with another node than before."""
         for exchanged, place in ((self.here, self.node[tasks]), (self.there, self.target[tasks])):
             if was == UNPLACED:
                 exchanged[tasks] += rate * (place == now)
@@ -100,14 +104,17 @@ class Gains:
                 exchanged[tasks] += rate * ((place == now).astype(np.float64) - (place == was))
 
     def of(self, tasks: Ints) -> Floats:
-        """Tuples/s less between nodes if each task alone went to its target, [tasks]; 0 for tasks that run nowhere or are there."""
+        """Tuples/s less between nodes if each task alone went to its target, [tasks].
+
+        0 for tasks that run nowhere or have arrived.
+        """
         stays = (self.node[tasks] == UNPLACED) | (self.node[tasks] == self.target[tasks])
         return np.where(stays, 0.0, self.there[tasks] - self.here[tasks])
 
     def snapshot(self) -> tuple[Ints, Floats, Floats]:
-        """To come back to after trying something."""
+        """A copy to come back to after trying something."""
         return self.node.copy(), self.here.copy(), self.there.copy()
 
     def restore(self, snapshot: tuple[Ints, Floats, Floats]) -> None:
-        """Back to a snapshot."""
+        """Go back to a snapshot."""
         self.node[:], self.here[:], self.there[:] = snapshot

@@ -2,7 +2,7 @@
 
 Source    S. Souravlas, S. Anastasiadou, A. Sifaleras, Mathematical modeling for further improving
           task scheduling on Big Data systems, 2023, section 3, eq. 5-8; the scheduler itself is
-          told in Appl. Sci. 10(14):4796 (2020).
+          described in Appl. Sci. 10(14):4796 (2020).
 Maturity  inspired
 Guards    every task moves exactly once. A class step is one-to-one iff g / gcd(t, g) = N and g /
           gcd(s, g) = Q; otherwise a target receives from several in one step, and the step's cost
@@ -14,12 +14,12 @@ Differs   classes without volume get no step. Table 2 of the source lists cost 2
 
 from __future__ import annotations
 
-from headrace.move.blocks import Blocks, only_blocks, segments, stepped
+from headrace.move.blocks import Blocks, make_steps, require_blocks, segments
 from headrace.move.steps import Moves, Volumes
 
 
 def mod(work: Blocks | Volumes) -> Moves:
     """One step per class that exchanges anything, by class number."""
-    blocks = only_blocks("mod", work)
+    blocks = require_blocks("mod", work)
     parts = segments(blocks)
-    return stepped(blocks, parts, blocks.class_of(parts.source, parts.target))
+    return make_steps(blocks, parts, blocks.class_of(parts.source, parts.target))

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.move.blocks import Blocks, volumes
+from headrace.move.blocks import Blocks, to_volumes
 from headrace.move.steps import Moves, Volumes, steps_of
 
 
 def one_by_one(work: Blocks | Volumes) -> Moves:
     """One step per pair of nodes."""
-    work = volumes(work)
+    work = to_volumes(work)
     source, target = np.nonzero(work.units)
     order = np.argsort(-work.units[source, target], kind="stable")
     source, target = source[order], target[order]

@@ -1,4 +1,4 @@
-"""Optimal: transfers in the least time there is, where a node sends to one and receives from one at a time.
+"""Optimal: the least time in which nodes send to one and receive from one node at a time.
 
 Source    ours; the theorem of Birkhoff and von Neumann, with steps as long as they can be so that
           there are few (solve/transfers.py).
@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.move.blocks import Blocks, volumes
+from headrace.move.blocks import Blocks, to_volumes
 from headrace.move.steps import Moves, Volumes, steps_of
 from headrace.solve.transfers import open_shop, whole_ticks
 
 
 def optimal(work: Blocks | Volumes) -> Moves:
     """Few steps that together last as long as the busiest node has to send or to receive."""
-    work = volumes(work)
+    work = to_volumes(work)
     ticks = whole_ticks(work.cost)
     plan = open_shop(ticks)
     total = int(plan.length.sum())
@@ -35,7 +35,7 @@ def optimal(work: Blocks | Volumes) -> Moves:
 
 
 def _running(pair: np.ndarray, ticks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of every part, the ticks of its pair up to and before it."""
+    """For every part, the ticks of its pair up to its end and up to its start."""
     order = np.argsort(pair, kind="stable")
     added = np.cumsum(ticks[order])
     first = np.searchsorted(pair[order], pair[order])

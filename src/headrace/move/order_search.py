@@ -1,4 +1,4 @@
-"""The search for a safe order: straight home where that fits, the largest gain per megabyte first; detours where nobody can."""
+"""The search for a safe order: tasks go straight home by gain per megabyte, or by detours."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ from headrace.move.gains import Gains
 from headrace.move.room import Network, Place, Room
 from headrace.move.shuffle import walk_home
 
-SHORT = (
-    0.01,
-    0.03,
-    0.1,
-    0.3,
-)  # chances to send a task away from home, tried in turn on short walks
-LONG = (0.1, 0.4)  # and on long ones, of so many times the steps
-LONGER = 25
+# Chances to send a task away from home, tried in turn: on short walks, then on long ones.
+SHORT, LONG = (0.01, 0.03, 0.1, 0.3), (0.1, 0.4)
+LONGER = 25  # a long walk has so many times the steps
 TRIES = 8  # short walks at each chance, of which the cheapest is taken; of long ones a quarter
 LARGEST_GROUP, SEEDS = 8, 20  # tasks in a group, groups tried per node
 DEPTH, CHOICES = 3, 6  # moves in a row, and how many are looked at for each of them
@@ -37,8 +32,8 @@ class Hop:
     place: Place
 
 
-class Search:
-    """The order as it grows."""
+class OrderSearch:
+    """The order as it grows; a task's home is its place in the new plan."""
 
     def __init__(
         self,
@@ -54,29 +49,27 @@ class Search:
     ) -> None:
         self.problem, self.old, self.new, self.seed = problem, old, new, seed
         self.thorough = thorough  # whether long walks are tried before giving up
-        self.room, self.gains, self.network = (
-            Room(problem, old, extra),
-            Gains(problem, old, new.node),
-            Network(problem),
-        )
+        self.room = Room(problem, old, extra)
+        self.gains = Gains(problem, old, new.node)
+        self.network = Network(problem)
         self.mb = task_state_mb(problem)
         self.moves_left = math.inf if max_moves is None else max_moves
         self.mb_left = math.inf if max_mb is None else max_mb
         self.limited = max_moves is not None or max_mb is not None
         self.hops: list[Hop] = []
 
-    def open(self) -> Bools:
+    def tasks_away(self) -> Bools:
         """Tasks that are not at their place, [T]."""
         new, room = self.new, self.room
         return (new.node != UNPLACED) & ((room.node != new.node) | (room.slot != new.worker))
 
     def run(self) -> None:
-        """Move until everybody is home, a limit is reached or nobody can move."""
-        self._start_the_lost()
+        """Move until all tasks are home, a limit is reached or none can move."""
+        self._start_missing()
         while self.moves_left >= 1:
-            waiting = np.flatnonzero(self.open())
+            waiting = np.flatnonzero(self.tasks_away())
             if not len(waiting) or not (
-                self._one_move(waiting) or self._some_moves(waiting) or self._detour()
+                self._move_one(waiting) or self._move_some(waiting) or self._take_detour()
             ):
                 return
 
@@ -102,8 +95,8 @@ class Search:
         )
         return inside | (self.mb[tasks] <= self.mb_left)
 
-    def _start_the_lost(self) -> None:
-        """Tasks that run nowhere start at their place if they fit there, else wherever they fit, the largest first."""
+    def _start_missing(self) -> None:
+        """Start tasks that run nowhere, the largest first: at home, or else where they fit."""
         room, new = self.room, self.new
         lost = np.flatnonzero((room.node == UNPLACED) & (new.node != UNPLACED))
         size = (room.need.max(axis=0)[lost] / np.maximum(room.limit.max(axis=0), 1.0)).max(
@@ -117,7 +110,7 @@ class Search:
                 self.do(Hop(t, place))
 
     def _place_for(self, task: int) -> Place | None:
-        """Its place, else the node with the most room."""
+        """Its home if it fits there, else the node with the most room."""
         room, target = self.room, int(self.new.node[task])
         nodes = room.nodes_for(task)
         spare = room.spare()
@@ -127,8 +120,8 @@ class Search:
                 return Place(n, slot)
         return None
 
-    def _one_move(self, waiting: Ints) -> bool:
-        """The move straight home with the largest gain per megabyte; those that lose come last, the least loss first."""
+    def _move_one(self, waiting: Ints) -> bool:
+        """Move the task home that gains most per megabyte, or loses least; whether one could."""
         new = self.new
         fits = self.room.takes(waiting, new.node[waiting], new.worker[waiting]) & self._affordable(
             waiting
@@ -136,44 +129,42 @@ class Search:
         ready = waiting[fits]
         if not len(ready):
             return False
-        gain, order = self._ranked(ready)
-        if gain[order[0]] <= 0 and len(waiting) <= LOOKAHEAD and self._group(ready):
+        gain, order = self._rank(ready)
+        if gain[order[0]] <= 0 and len(waiting) <= LOOKAHEAD and self._move_group(ready):
             return True
         if self.limited:  # what gains nothing would only cost, but what runs nowhere has to start
             order = order[(gain[order] > 0) | (self.room.node[ready[order]] == UNPLACED)]
-        return any(
-            self.do(Hop(t, Place(int(new.node[t]), int(new.worker[t]))))
-            for t in ready[order].tolist()
-        )
+        return any(self.do(self._hop_home(t)) for t in ready[order].tolist())
 
-    def _ranked(self, tasks: Ints) -> tuple[Floats, Ints]:
+    def _hop_home(self, task: int) -> Hop:
+        return Hop(task, Place(int(self.new.node[task]), int(self.new.worker[task])))
+
+    def _rank(self, tasks: Ints) -> tuple[Floats, Ints]:
         """Gains, and the tasks from best to worst."""
         lost = self.room.node[tasks] == UNPLACED
         gain = self.gains.of(tasks)
         worth = np.where(gain > 0, gain / np.maximum(self.mb[tasks], 1e-9), gain)
         return gain, np.lexsort((tasks, self.mb[tasks], -worth, ~lost))
 
-    def _group(self, ready: Ints) -> bool:
-        """Where no single move gains, a few to one node may do so together: take the best such group."""
+    def _move_group(self, ready: Ints) -> bool:
+        """Move a few tasks to one node that gain together where none gains alone; whether any."""
         best: tuple[float, list[int]] = (0.0, [])
         for n in np.unique(self.new.node[ready]).tolist():
             members = ready[self.new.node[ready] == n]
             for seed in members[:SEEDS].tolist():
-                worth, group = self._grown(seed, members)
+                worth, group = self._grow_group(seed, members)
                 if worth > best[0] * (1 + 1e-9):
                     best = (worth, group)
         # Each of them fits alone; the room for all is seen on the way.
         taken = 0
         for t in best[1]:
-            place = Place(int(self.new.node[t]), int(self.new.worker[t]))
-            if self.moves_left >= 1 and bool(
-                self.room.takes(np.array([t]), np.array([place.node]), np.array([place.slot]))[0]
-            ):
-                taken += self.do(Hop(t, place))
+            hop = self._hop_home(t)
+            if self.moves_left >= 1 and self.room.takes_task(t, hop.place):
+                taken += self.do(hop)
         return taken > 0
 
-    def _grown(self, seed: int, members: Ints) -> tuple[float, list[int]]:
-        """The best gain per megabyte of a group that starts with a task and takes in the best next one, while it gains in all."""
+    def _grow_group(self, seed: int, members: Ints) -> tuple[float, list[int]]:
+        """The best gain per megabyte of a group grown from a task by the best next one."""
         before = self.gains.snapshot()
         trial: list[int] = []
         best, group, total, cost = 0.0, list[int](), 0.0, 0.0
@@ -194,20 +185,17 @@ class Search:
         self.gains.restore(before)
         return best, group
 
-    def _some_moves(self, waiting: Ints) -> bool:
-        """For a partial move, where no single one gains: a few that do so in a row, straight home or with one that makes way."""
+    def _move_some(self, waiting: Ints) -> bool:
+        """With a limit: make a few moves that gain in a row where no single one does."""
         if not self.limited:
             return False
-        return self.do_all(
-            max(
-                self._in_a_row(waiting, DEPTH), self._exchange(waiting), key=lambda found: found[0]
-            )[1]
-        )
+        ways = self._best_in_a_row(waiting, DEPTH), self._best_exchange(waiting)
+        return self.do_all(max(ways, key=lambda way: way[0])[1])
 
-    def _in_a_row(
+    def _best_in_a_row(
         self, waiting: Ints, depth: int, gained: float = 0.0, mb: float = 0.0
     ) -> tuple[float, list[Hop]]:
-        """The most that a few moves straight home, one after another, gain per megabyte, and these; nothing, if they gain nothing."""
+        """The best gain per megabyte of a few moves home in a row, and the hops; 0 if none gain."""
         best: tuple[float, list[Hop]] = (0.0, [])
         if not min(depth, self.moves_left):
             return best
@@ -216,12 +204,12 @@ class Search:
             mb + self.mb[waiting] <= self.mb_left
         )
         ready = waiting[fits]
-        for t in ready[self._ranked(ready)[1]][:CHOICES].tolist():
-            hop, cost = Hop(t, Place(int(new.node[t]), int(new.worker[t]))), mb + float(self.mb[t])
+        for t in ready[self._rank(ready)[1]][:CHOICES].tolist():
+            hop, cost = self._hop_home(t), mb + float(self.mb[t])
             before, was = self.gains.snapshot(), self.room.put(t, hop.place)
             total = gained + self.gains.move(t, hop.place.node)
             self.moves_left -= 1
-            worth, following = self._in_a_row(waiting[waiting != t], depth - 1, total, cost)
+            worth, following = self._best_in_a_row(waiting[waiting != t], depth - 1, total, cost)
             self.moves_left += 1
             for value, hops in ((total / max(cost, 1e-9), [hop]), (worth, [hop, *following])):
                 if value > best[0] * (1 + 1e-9):
@@ -230,14 +218,13 @@ class Search:
             self.gains.restore(before)
         return best
 
-    def _exchange(self, waiting: Ints) -> tuple[float, list[Hop]]:
-        """The most that two gain per megabyte of which one makes room for the other, straight home or by way of a third node."""
+    def _best_exchange(self, waiting: Ints) -> tuple[float, list[Hop]]:
+        """The best gain per megabyte of two tasks, one making room for the other, and the hops."""
         best: tuple[float, list[Hop]] = (0.0, [])
         node, new = self.room.node, self.new
         leaving = waiting[node[waiting] != new.node[waiting]]
         alone = self.gains.of(leaving)
-        # Each counts on the other where it stands now, so two gain together no more than both
-        # alone.
+        # Each counts on the other where it is now, so two gain together no more than both alone.
         pairs = [
             (i, j)
             for i, t in enumerate(leaving.tolist())
@@ -251,7 +238,7 @@ class Search:
             t, u = int(leaving[i]), int(leaving[j])
             gain = self._gain_together(t, u)
             hops = self._make_way(u, t) if gain > 0 else []
-            mb = self._transferred(hops)
+            mb = self._sum_mb(hops)
             worth = (
                 gain / max(mb, 1e-9)
                 if hops and len(hops) <= self.moves_left and mb <= self.mb_left
@@ -268,11 +255,8 @@ class Search:
         return gain
 
     def _make_way(self, u: int, t: int) -> list[Hop]:
-        """Hops after which both are home: u first, straight or parked where there is the most room; empty if that does not fit."""
-        room, home = (
-            self.room,
-            [Hop(x, Place(int(self.new.node[x]), int(self.new.worker[x]))) for x in (u, t)],
-        )
+        """Hops that bring u, straight or by a third node, and t home; empty if they do not fit."""
+        room, home = self.room, [self._hop_home(u), self._hop_home(t)]
         parking = np.flatnonzero(
             room.nodes_for(u) & (np.arange(len(self.problem.nodes)) != room.node[u])
         )
@@ -287,22 +271,18 @@ class Search:
         """Whether the hops fit one after another."""
         done: list[tuple[int, Place | None]] = []
         for hop in hops:
-            if not bool(
-                self.room.takes(
-                    np.array([hop.task]), np.array([hop.place.node]), np.array([hop.place.slot])
-                )[0]
-            ):
+            if not self.room.takes_task(hop.task, hop.place):
                 break
             done.append((hop.task, self.room.put(hop.task, hop.place)))
         for task, place in reversed(done):
             self.room.put(task, place)
         return len(done) == len(hops)
 
-    def _detour(self) -> bool:
-        """Nobody can go straight home: walk until some more are home than now; the cheapest of several walks."""
+    def _take_detour(self) -> bool:
+        """Where no task can go straight home, take the cheapest of some walks, in part."""
         if self.limited:
             return False
-        away, part = int(self.open().sum()), int((self.new.node != UNPLACED).sum())
+        away, part = int(self.tasks_away().sum()), int((self.new.node != UNPLACED).sum())
         steps, tries = max(20_000, 400 * part), TRIES if part <= LOOKAHEAD else 2
         kinds = [(steps, heat, tries) for heat in SHORT]
         if self.thorough:
@@ -317,15 +297,15 @@ class Search:
                     columns = walk.task.tolist(), walk.node.tolist(), walk.slot.tolist()
                     hops = [Hop(t, Place(n, s)) for t, n, s in zip(*columns, strict=True)]
                     found.append(
-                        (self._transferred(hops), self._until(hops, away - max(1, away // 20)))
+                        (self._sum_mb(hops), self._cut_walk(hops, away - max(1, away // 20)))
                     )
             for _, hops in sorted(found, key=lambda each: (each[0], len(each[1]))):
                 if self.do_all(hops):
                     return True
         return False
 
-    def _transferred(self, hops: list[Hop]) -> float:
-        """Megabytes of a walk."""
+    def _sum_mb(self, hops: list[Hop]) -> float:
+        """Megabytes that hops transfer."""
         node, mb = self.room.node.copy(), 0.0
         for hop in hops:
             if node[hop.task] not in (hop.place.node, UNPLACED):
@@ -333,9 +313,9 @@ class Search:
             node[hop.task] = hop.place.node
         return mb
 
-    def _until(self, hops: list[Hop], wanted: int) -> list[Hop]:
-        """The first part of a walk, to where only so many are away: then the best first again."""
-        away = self.open()
+    def _cut_walk(self, hops: list[Hop], wanted: int) -> list[Hop]:
+        """The first hops of a walk, up to where only so many tasks are away."""
+        away = self.tasks_away()
         for i, hop in enumerate(hops):
             t = hop.task
             there = hop.place.node == self.new.node[t] and hop.place.slot == self.new.worker[t]
@@ -345,7 +325,7 @@ class Search:
         return hops
 
     def do_all(self, hops: list[Hop]) -> bool:
-        """All hops, or none; False if there are none."""
+        """Take all hops or none; whether there were any and they were allowed."""
         before, left = self.gains.snapshot(), (self.moves_left, self.mb_left)
         done: list[tuple[int, Place | None]] = []
         for hop in hops:

@@ -1,8 +1,8 @@
 """The same new plan with as little to move as possible: what is alike swaps roles.
 
-Nodes are alike if nothing in the problem tells them apart; racks are alike if their nodes are.
-Tasks nobody could tell apart may swap too, and so may the worker processes of a node. Every figure
-of the plan stays what it is; megabytes saved come first, then tasks that need not move.
+Nodes are alike if the problem says the same of them; racks are alike if their nodes are. Alike
+tasks may swap too, and so may the worker processes of a node. Every figure of the plan stays the
+same. Megabytes saved come first, then tasks that need not move.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from headrace.errors import Unsupported
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.change import moving, refuse_wrong_plan, task_state_mb
+from headrace.move.change import find_moving_tasks, refuse_wrong_plan, task_state_mb
 from headrace.solve.classes import Classes, classes_of
 from headrace.solve.matching import cheapest_matching
 
@@ -24,7 +24,7 @@ class Relabelled:
     """The new plan under other names, and what that saves."""
 
     plan: Assignment
-    role: Ints  # [N] the node that takes over the part of node n
+    role: Ints  # [N] the node that takes over the role of node n
     saved_mb: float
     saved_moves: int
 
@@ -32,45 +32,47 @@ class Relabelled:
 def relabel(
     problem: Problem, old: Assignment, new: Assignment, *, tasks: bool = True
 ) -> Relabelled:
-    """Match the new plan's nodes, and with `tasks` its tasks of one kind, to the old plan's: never more megabytes than before."""
+    """Swap alike nodes of the new plan, and with `tasks` alike tasks, so that less moves.
+
+    Never more megabytes than before.
+    """
     refuse_wrong_plan(problem, old, "old")
     refuse_wrong_plan(problem, new, "new")
-    classes = _kinds(problem) if tasks else None
+    classes = _find_classes(problem) if tasks else None
     same = np.arange(len(problem.nodes))
     candidates = [(same, new)]
-    for role in (same, best_roles(problem, kept_weight(problem, old, new, classes))):
+    for role in (same, match_roles(problem, weigh_kept(problem, old, new, classes))):
         placed = new.node != UNPLACED
         node = np.where(placed, role[new.node], UNPLACED)
         plan = Assignment(node, new.worker, new.refused)
         if classes is not None:
             plan = swap_tasks(classes, old, plan)
         candidates.append((role, match_workers(problem, old, plan)))
-    cost = [moved(problem, old, plan) for _, plan in candidates]
+    cost = [measure_move(problem, old, plan) for _, plan in candidates]
     best = min(range(len(candidates)), key=lambda i: (cost[i], i))
     role, plan = candidates[best]
     return Relabelled(plan, role, cost[0][0] - cost[best][0], cost[0][1] - cost[best][1])
 
 
-def _kinds(problem: Problem) -> Classes | None:
+def _find_classes(problem: Problem) -> Classes | None:
     try:
         return classes_of(problem)
-    except (
-        Unsupported
-    ):  # measured shares tell more tasks apart than can be listed: then only nodes and workers swap
+    except Unsupported:
+        # Measured shares make more tasks differ than can be listed: only nodes and workers swap.
         return None
 
 
-def moved(problem: Problem, old: Assignment, new: Assignment) -> tuple[float, int, int]:
-    """Megabytes and tasks that go to another node, and tasks that only change their worker process."""
-    gone = moving(old, new)
+def measure_move(problem: Problem, old: Assignment, new: Assignment) -> tuple[float, int, int]:
+    """Megabytes and tasks that go to another node, and tasks that only change their worker."""
+    gone = find_moving_tasks(old, new)
     inside = (old.node == new.node) & (old.node != UNPLACED) & (old.worker != new.worker)
     return round(float(task_state_mb(problem)[gone].sum()), 9), len(gone), int(inside.sum())
 
 
-def kept_weight(
+def weigh_kept(
     problem: Problem, old: Assignment, new: Assignment, classes: Classes | None
 ) -> Floats:
-    """What stays in place if the part of node a in the new plan goes to node b, [a, b]: megabytes, then tasks."""
+    """What stays if the role of node a in the new plan goes to node b, megabytes first, [a, b]."""
     n, mb = len(problem.nodes), problem.state_mb
     least = mb[mb > 0].min(initial=np.inf)
     per_task = mb + (least / (2.0 * problem.task_count) if np.isfinite(least) else 1.0)
@@ -86,9 +88,9 @@ def kept_weight(
     return kept
 
 
-def best_roles(problem: Problem, kept: Floats) -> Ints:
-    """The matching of alike nodes that keeps the most: whole racks to alike racks, within them node to alike node, [N]."""
-    kind = alike_nodes(problem)
+def match_roles(problem: Problem, kept: Floats) -> Ints:
+    """The roles of alike nodes in alike racks that keep the most in place, [N]."""
+    kind = number_alike_nodes(problem)
     racks = [np.flatnonzero(problem.rack == r) for r in range(len(problem.racks))]
     shape = [tuple(np.sort(kind[members]).tolist()) for members in racks]
     role = np.arange(len(problem.nodes))
@@ -98,35 +100,41 @@ def best_roles(problem: Problem, kept: Floats) -> Ints:
         inside: dict[tuple[int, int], tuple[Ints, Ints]] = {}
         for i, a in enumerate(group):
             for j, b in enumerate(group):
-                inside[i, j] = _nodes_to_nodes(racks[a], racks[b], kind, kept)
+                inside[i, j] = _match_nodes(racks[a], racks[b], kind, kept)
                 value[i, j] = kept[inside[i, j]].sum()
-        for i, j in zip(*_largest(value), strict=True):
+        for i, j in zip(*_match_largest(value), strict=True):
             source, target = inside[int(i), int(j)]
             role[source] = target
     return role
 
 
-def _nodes_to_nodes(source: Ints, target: Ints, kind: Ints, kept: Floats) -> tuple[Ints, Ints]:
-    """Nodes of one rack and those of another that take over their parts."""
+def _match_nodes(source: Ints, target: Ints, kind: Ints, kept: Floats) -> tuple[Ints, Ints]:
+    """Nodes of one rack and those of another that take over their roles."""
     pairs: list[tuple[Ints, Ints]] = []
     for k in np.unique(kind[source]).tolist():
         a, b = source[kind[source] == k], target[kind[target] == k]
-        i, j = _largest(kept[np.ix_(a, b)])
+        i, j = _match_largest(kept[np.ix_(a, b)])
         pairs.append((a[i], b[j]))
     return np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
 
 
-def _largest(value: Floats) -> tuple[Ints, Ints]:
+def _match_largest(value: Floats) -> tuple[Ints, Ints]:
     """The rows and columns of a square matrix whose values add up to the most."""
     return np.arange(len(value)), cheapest_matching(-value)
 
 
-def alike_nodes(problem: Problem) -> Ints:
-    """Nodes of one number can swap roles within their rack, [N]."""
+def number_alike_nodes(problem: Problem) -> Ints:
+    """A number for each node; nodes with the same number can swap roles, [N]."""
+    hardware = (problem.sockets, problem.cores, problem.ghz, problem.flops_per_cycle)
     facts = [
-        problem.node_type[:, None], problem.capacity, problem.taken, problem.slots[:, None], problem.slot_taken, problem.bandwidth_mbps[:, None],
-        *(np.nan_to_num(fact, nan=-1.0)[:, None] for fact in (problem.sockets, problem.cores, problem.ghz, problem.flops_per_cycle)),
-    ]  # fmt: skip
+        problem.node_type[:, None],
+        problem.capacity,
+        problem.taken,
+        problem.slots[:, None],
+        problem.slot_taken,
+        problem.bandwidth_mbps[:, None],
+        *(np.nan_to_num(fact, nan=-1.0)[:, None] for fact in hardware),
+    ]
     if problem.allowed is not None:
         facts.append(problem.allowed.T)
     table = np.column_stack([fact.astype(np.float64) for fact in facts])
@@ -134,7 +142,7 @@ def alike_nodes(problem: Problem) -> Ints:
 
 
 def swap_tasks(classes: Classes, old: Assignment, new: Assignment) -> Assignment:
-    """The same plan with tasks nobody could tell apart swapped so that as many as can stay on their node, and there in their worker."""
+    """The same plan with alike tasks swapped so that most stay on their node and worker."""
     node, worker = new.node.copy(), new.worker.copy()
     for first, last in zip(classes.first[:-1].tolist(), classes.first[1:].tolist(), strict=True):
         tasks = classes.order[first:last]
@@ -159,10 +167,8 @@ def _pair_up(were: Ints, places: Ints, open_task: Ints, open_place: Ints) -> tup
     a_order, b_order = np.argsort(a, kind="stable"), np.argsort(b, kind="stable")
     a, b, i, j = a[a_order], b[b_order], i[a_order], j[b_order]
     # The k-th task of a value goes to the k-th place of that value.
-    a_rank, b_rank = (
-        np.arange(len(a)) - np.searchsorted(a, a),
-        np.arange(len(b)) - np.searchsorted(b, b),
-    )
+    a_rank = np.arange(len(a)) - np.searchsorted(a, a)
+    b_rank = np.arange(len(b)) - np.searchsorted(b, b)
     size = len(were) + 1
     _, in_a, in_b = np.intersect1d(
         a * size + a_rank, b * size + b_rank, assume_unique=True, return_indices=True
@@ -171,7 +177,7 @@ def _pair_up(were: Ints, places: Ints, open_task: Ints, open_place: Ints) -> tup
 
 
 def match_workers(problem: Problem, old: Assignment, new: Assignment) -> Assignment:
-    """The same plan with every node's worker processes numbered so that as many tasks as can keep theirs."""
+    """The same plan with each node's workers numbered so that most tasks keep theirs."""
     worker = new.worker.copy()
     slots = problem.slot_taken.shape[1]
     differs = np.unique(
@@ -185,7 +191,7 @@ def match_workers(problem: Problem, old: Assignment, new: Assignment) -> Assignm
             continue  # a plan that breaks the rules keeps its numbers
         kept = np.zeros((slots, slots))
         np.add.at(kept, (new.worker[stays], old.worker[stays]), 1.0)
-        i, j = _largest(kept[np.ix_(free, free)])
+        i, j = _match_largest(kept[np.ix_(free, free)])
         to = np.arange(slots)
         to[free[i]] = free[j]
         worker[here] = to[new.worker[here]]

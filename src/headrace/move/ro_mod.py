@@ -15,12 +15,12 @@ Differs   the blocks are cut exactly, where the source adds up whole classes: a 
 
 from __future__ import annotations
 
-from headrace.move.blocks import Blocks, only_blocks, segments, stepped
+from headrace.move.blocks import Blocks, make_steps, require_blocks, segments
 from headrace.move.steps import Moves, Volumes
 
 
 def ro_mod(work: Blocks | Volumes) -> Moves:
-    """One step per superclass: the target blocks that start at the same offset inside their first source block."""
-    blocks = only_blocks("ro-mod", work)
+    """One step per superclass: target blocks that start at one offset in their source block."""
+    blocks = require_blocks("ro-mod", work)
     parts = segments(blocks)
-    return stepped(blocks, parts, parts.offset)
+    return make_steps(blocks, parts, parts.offset)

@@ -1,4 +1,4 @@
-"""Room on nodes while tasks come and go one at a time: what a task may do next without overloading anything."""
+"""Room on nodes while tasks move one at a time: where a task may go without an overload."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Lack:
 
     @property
     def missing(self) -> float:
-        """How much more it would take."""
+        """How much more it would need."""
         return self.needed - self.available
 
 
 class Room:
-    """Where every task stands, and what is left on every node; changes as tasks move.
+    """Where every task is, and what is left on every node; changes as tasks move.
 
     A node that is overloaded already may lose tasks, but takes none: no move makes anything worse.
     """
@@ -47,9 +47,8 @@ class Room:
     def __init__(self, problem: Problem, plan: Assignment, extra: Floats | None = None) -> None:
         self.problem = problem
         self.node, self.slot = plan.node.copy(), plan.worker.copy()
-        self.need = np.stack(
-            [problem.task_demand(y) for y in range(len(problem.types))]
-        )  # [Y, T, K]
+        by_type = [problem.task_demand(y) for y in range(len(problem.types))]
+        self.need = np.stack(by_type)  # [Y, T, K]
         self.limit = problem.capacity - problem.taken + (0.0 if extra is None else extra)  # [N, K]
         self.component = problem.component_of
         self.topology = problem.topology[self.component]  # [T]
@@ -77,7 +76,7 @@ class Room:
         self.of_component[self.component[task], n] += sign
 
     def place_of(self, task: int) -> Place | None:
-        """Where a task stands now."""
+        """Where a task is now."""
         return (
             None
             if self.node[task] == UNPLACED
@@ -85,7 +84,7 @@ class Room:
         )
 
     def put(self, task: int, place: Place | None) -> Place | None:
-        """Move a task, and say where it stood."""
+        """Move a task; returns where it was."""
         before = self.place_of(task)
         if before is not None:
             self._add(task, before, -1)
@@ -97,7 +96,7 @@ class Room:
         return before
 
     def plan(self) -> Assignment:
-        """As everything stands now."""
+        """Where all tasks are now."""
         return Assignment(self.node.copy(), self.slot.copy())
 
     def on(self, node: int) -> list[int]:
@@ -114,6 +113,11 @@ class Room:
         if self.problem.allowed is not None:
             ok &= stays | self.problem.allowed[c, node]
         return ok & self._slot_takes(tasks, node, slot)
+
+    def takes_task(self, task: int, place: Place) -> bool:
+        """Whether a task could go to a place now."""
+        one = np.array([task]), np.array([place.node]), np.array([place.slot])
+        return bool(self.takes(*one)[0])
 
     def _slot_takes(self, tasks: Ints, node: Ints, slot: Ints) -> Bools:
         g = self.topology[tasks]
@@ -138,12 +142,12 @@ class Room:
         return ok
 
     def spare(self) -> Floats:
-        """What part of each node is free, of the resource it has least of, [N]."""
+        """The share of each node that is free, of the resource it has least of, [N]."""
         limited = np.isfinite(self.limit) & (self.limit > 0)
         return np.where(limited, self.free / np.where(limited, self.limit, 1.0), 1.0).min(axis=1)
 
     def slot_for(self, task: int, node: int, wanted: int | None = None) -> int | None:
-        """A slot that could take a task: the one wanted, else a worker of its topology, else an empty one."""
+        """A slot that takes a task: the one wanted, else one of its topology, else an empty one."""
         slots = np.arange(self.usable.shape[1])
         ok = self._slot_takes(np.full(len(slots), task), np.full(len(slots), node), slots)
         if wanted is not None and wanted < len(ok) and ok[wanted]:
@@ -157,19 +161,9 @@ class Room:
     def lacks(self, task: int, node: int) -> list[Lack]:
         """What a node is short of to take a task; empty if it has the resources."""
         problem, c, name = self.problem, self.component[task], self.problem.resources
-        if (problem.allowed is not None and not problem.allowed[c, node]) or (
-            problem.apart[c] and self.of_component[c, node] > 0
-        ):
-            return [
-                Lack(
-                    node,
-                    "pins"
-                    if problem.allowed is not None and not problem.allowed[c, node]
-                    else "apart",
-                    1,
-                    0,
-                )
-            ]
+        pinned_away = problem.allowed is not None and not problem.allowed[c, node]
+        if pinned_away or (problem.apart[c] and self.of_component[c, node] > 0):
+            return [Lack(node, "pins" if pinned_away else "apart", 1, 0)]
         need, free = self.need[problem.node_type[node], task], self.free[node]
         found = [
             Lack(node, name[k], float(need[k]), float(free[k]))
@@ -181,7 +175,10 @@ class Room:
 
 
 class Network:
-    """Keeps bandwidth, and the CPU that sending costs, from getting worse; asks the judge, where the problem has such limits at all."""
+    """Keeps bandwidth, and the CPU that sending costs, from getting worse.
+
+    It asks the judge, where the problem has such limits at all.
+    """
 
     def __init__(self, problem: Problem) -> None:
         price = SendPrice.of(problem)
@@ -219,12 +216,12 @@ class Network:
 
 
 def refuse_full(problem: Problem, old: Assignment, new: Assignment) -> None:
-    """A new plan that itself overloads a node which receives a task can be reached by no order at all."""
+    """Raise if the new plan itself overloads a node that receives a task: no order reaches it."""
     room = Room(problem, new)
     for t in np.flatnonzero((new.node != UNPLACED) & (old.node != new.node)).tolist():
         place = room.put(t, None)
         assert place is not None
-        if not bool(room.takes(np.array([t]), np.array([place.node]), np.array([place.slot]))[0]):
+        if not room.takes_task(t, place):
             lack = room.lacks(t, place.node)
             need = (
                 f"{lack[0].needed:g} {lack[0].resource}, {max(0.0, lack[0].available):g} free"
@@ -233,8 +230,12 @@ def refuse_full(problem: Problem, old: Assignment, new: Assignment) -> None:
             )
             name, node = problem.task_name(t), problem.nodes[place.node]
             raise Infeasible(
-                f"the new plan itself breaks a rule: {name} does not fit on {node} ({need}); proven: no order can end there",
-                task=name, resource=lack[0].resource if lack else "slots", needed=lack[0].needed if lack else 1.0,
-                available=max(0.0, lack[0].available) if lack else 0.0, fix="make a plan that fits",
-            )  # fmt: skip
+                f"the new plan itself breaks a rule: {name} does not fit on {node} ({need}); "
+                "proven: no order can end there",
+                task=name,
+                resource=lack[0].resource if lack else "slots",
+                needed=lack[0].needed if lack else 1.0,
+                available=max(0.0, lack[0].available) if lack else 0.0,
+                fix="make a plan that fits",
+            )
         room.put(t, place)

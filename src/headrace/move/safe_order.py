@@ -1,9 +1,9 @@
 """An order of single-task moves in which nothing is overloaded on the way, the best first.
 
-Tasks of nodes that are gone start first. Then the move with the largest gain per megabyte that fits
-comes next, so that one may stop after any of them; where no task can go straight to its place, some
-are parked on a third node. What cannot be ordered is refused with the tasks that are stuck and the
-room that would do.
+Tasks of nodes that are gone start first. Then follow the moves that fit, the largest gain per
+megabyte first, so that one may stop after any of them. Where no task can go straight to its place,
+some are parked on a third node. Where no order is found, the refusal names the tasks that are stuck
+and the room that would help.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from headrace.model.arrays import Bools
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.move.change import ASSUMED_MBPS, refuse_wrong_plan, task_state_mb, transfer_seconds
 from headrace.move.gains import Gains
-from headrace.move.order_search import Hop, Search
+from headrace.move.order_search import Hop, OrderSearch
 from headrace.move.room import refuse_full
-from headrace.move.stuck import More, proven_stuck, room_that_would_do, why_stuck
+from headrace.move.stuck import RoomNeeded, explain_stuck, find_room_needed, prove_stuck
 
 Kind = Literal["move", "park", "start", "worker"]
 
@@ -39,7 +39,7 @@ class Move:
     target: str
     worker: int
     mb: float
-    seconds: float  # its state takes so long, and so long it stands still
+    seconds: float  # that its state takes, in which the task stops
     gain: float | None  # tuples/s less between nodes; None while tasks of a lost node are not back
 
 
@@ -50,9 +50,7 @@ class SafeOrder:
     moves: tuple[Move, ...]
     plan: Assignment  # after them
     complete: bool  # whether that is the new plan
-    traffic_before: (
-        float | None
-    )  # tuples/s between nodes; None if tasks of a lost node were missing
+    traffic_before: float | None  # tuples/s between nodes; None if tasks of a lost node are missing
     traffic_after: float | None
     waiting: tuple[str, ...] = ()  # tasks not yet at their place
     notes: tuple[str, ...] = field(default=())
@@ -69,41 +67,54 @@ class SafeOrder:
 
     @property
     def longest_pause_s(self) -> float:
-        """The longest that a single task stands still."""
+        """The longest that a single task stops."""
         return max((move.seconds for move in self.moves), default=0.0)
 
     def to_json(self) -> dict[str, Any]:
         """Moves and what they add up to."""
         moves = [
             {
-                "kind": m.kind, "task": m.task, "from": m.source, "to": m.target, "worker": m.worker, "mb": m.mb, "seconds": m.seconds,
+                "kind": m.kind,
+                "task": m.task,
+                "from": m.source,
+                "to": m.target,
+                "worker": m.worker,
+                "mb": m.mb,
+                "seconds": m.seconds,
                 "gain": m.gain,
             }
             for m in self.moves
-        ]  # fmt: skip
+        ]
         report = {
-            "complete": self.complete, "moves": len(moves), "mb": self.mb, "seconds": self.seconds, "longest_pause_s": self.longest_pause_s,
-            "traffic_before": self.traffic_before, "traffic_after": self.traffic_after, "waiting": list(self.waiting), "notes": list(self.notes),
-        }  # fmt: skip
+            "complete": self.complete,
+            "moves": len(moves),
+            "mb": self.mb,
+            "seconds": self.seconds,
+            "longest_pause_s": self.longest_pause_s,
+            "traffic_before": self.traffic_before,
+            "traffic_after": self.traffic_after,
+            "waiting": list(self.waiting),
+            "notes": list(self.notes),
+        }
         return {"moves": moves, "report": report}
 
 
 class NoSafeOrder(Infeasible):
-    """There is no safe order, or none was found; says which, who is stuck and what room would do."""
+    """There is no safe order, or none was found; says which tasks are stuck and what would help."""
 
     def __init__(
         self,
         message: str,
         *,
         stuck: tuple[str, ...],
-        slack: tuple[More, ...],
+        slack: tuple[RoomNeeded, ...],
         proven: bool,
         so_far: SafeOrder,
         **fields: Any,
     ) -> None:
         super().__init__(message, **fields)
         self.stuck = stuck
-        self.slack = slack  # room that would do, all of it together; empty if none was found
+        self.slack = slack  # room that would help, all of it together; empty if none was found
         self.proven = proven
         self.so_far = so_far  # the order up to where it is stuck
 
@@ -118,7 +129,7 @@ def safe_order(
     seed: int = 0,
     assumed_mbps: float = ASSUMED_MBPS,
 ) -> SafeOrder:
-    """All moves from the old plan to the new one in a safe order, or with a limit the best part of them that was found."""
+    """All moves from one plan to another in a safe order; with a limit, the best of them found."""
     for name, limit in (("max_moves", max_moves), ("max_mb", max_mb)):
         if limit is not None and not limit >= 0:
             raise InvalidInput(f"{name} is {limit:g}; it must be 0 or more")
@@ -129,56 +140,55 @@ def safe_order(
     limited = max_moves is not None or max_mb is not None
     if not limited:
         refuse_full(problem, begin, new)
-    search = Search(problem, begin, new, max_moves, max_mb, seed)
-    count = int(search.open().sum())
+    search = OrderSearch(problem, begin, new, max_moves, max_mb, seed)
+    count = int(search.tasks_away().sum())
     if count > MOST_MOVES:
         raise Unsupported(
-            f"{count:,} tasks move; a safe order goes task by task and takes at most {MOST_MOVES:,}",
-            resource="moves", needed=count, available=MOST_MOVES, fix="use optimal, or say how many at most (max_moves)",
-        )  # fmt: skip
+            f"{count:,} tasks move; "
+            f"a safe order goes task by task and takes at most {MOST_MOVES:,}",
+            resource="moves",
+            needed=count,
+            available=MOST_MOVES,
+            fix="use optimal, or say how many at most (max_moves)",
+        )
     notes = tuple(f"topology {name} stops first" for name in _topologies(problem, stops))
     search.run()
     if (
         not limited
-        and search.open().any()
+        and search.tasks_away().any()
         and (fresh := (begin.node == UNPLACED) & (new.node != UNPLACED)).any()
     ):
-        late = starting_last(problem, begin, new, fresh, seed)
+        late = search_with_late_starts(problem, begin, new, fresh, seed)
         if late is not None:
-            search, notes = (
-                late,
-                (
-                    *notes,
-                    "tasks that run nowhere start last: with them there would be no room to move",
-                ),
-            )
-    order = described(problem, begin, new, search.hops, assumed_mbps, notes, best_part=limited)
-    if limited or not search.open().any():
+            why = "tasks that run nowhere start last: with them there would be no room to move"
+            search, notes = late, (*notes, why)
+    order = describe_hops(problem, begin, new, search.hops, assumed_mbps, notes, best_part=limited)
+    if limited or not search.tasks_away().any():
         return order
-    raise refusal(search, order)
+    raise no_order_found(search, order)
 
 
-def starting_last(
+def search_with_late_starts(
     problem: Problem, old: Assignment, new: Assignment, fresh: Bools, seed: int
-) -> Search | None:
-    """The order in which tasks that run nowhere wait until all others are home; None if there is none either."""
+) -> OrderSearch | None:
+    """A search in which tasks that run nowhere start when all others are home; None if stuck."""
     others = Assignment(np.where(fresh, UNPLACED, new.node), np.where(fresh, UNPLACED, new.worker))
-    first = Search(problem, old, others, None, None, seed)
+    first = OrderSearch(problem, old, others, None, None, seed)
     first.run()
-    if first.open().any():
+    if first.tasks_away().any():
         return None
-    then = Search(problem, old, new, None, None, seed)
+    then = OrderSearch(problem, old, new, None, None, seed)
     for hop in first.hops:
         then.do(hop)
     then.run()
-    return None if then.open().any() else then
+    return None if then.tasks_away().any() else then
 
 
-def refusal(search: Search, so_far: SafeOrder) -> NoSafeOrder:
-    """Who is stuck, what room would do, and whether it is proven that there is no order without it."""
-    why = why_stuck(search)
-    proven = proven_stuck(search.problem, search.old, search.new)
-    slack = room_that_would_do(search)
+def no_order_found(search: OrderSearch, so_far: SafeOrder) -> NoSafeOrder:
+    """The refusal: which tasks are stuck, what room would help, and whether that is proven."""
+    why = explain_stuck(search)
+    proven = prove_stuck(search.problem, search.old, search.new)
+    slack = find_room_needed(search)
     sure = (
         "proven: every state that can be reached was tried"
         if proven
@@ -190,12 +200,20 @@ def refusal(search: Search, so_far: SafeOrder) -> NoSafeOrder:
     )
     message = f"no safe order: {why.text} ({sure})"
     return NoSafeOrder(
-        message, stuck=so_far.waiting, slack=slack, proven=proven, so_far=so_far,
-        task=why.task, resource=why.resource, needed=why.needed, available=why.available, fix=fix,
-    )  # fmt: skip
+        message,
+        stuck=so_far.waiting,
+        slack=slack,
+        proven=proven,
+        so_far=so_far,
+        task=why.task,
+        resource=why.resource,
+        needed=why.needed,
+        available=why.available,
+        fix=fix,
+    )
 
 
-def described(
+def describe_hops(
     problem: Problem,
     old: Assignment,
     new: Assignment,
@@ -205,64 +223,83 @@ def described(
     *,
     best_part: bool,
 ) -> SafeOrder:
-    """The hops with what each costs and gains; with `best_part` only as far as the traffic falls."""
-    node, worker, mb = old.node.copy(), old.worker.copy(), task_state_mb(problem)
+    """The order that hops make; with `best_part` only as far as the traffic falls."""
     runs = new.node != UNPLACED
-    missing = int((runs & (node == UNPLACED)).sum())
-    fresh_mb = float(mb[runs & (node == UNPLACED)].sum())
-    start = None if missing else traffic(problem, old).inter_node
-    if missing:
-        notes = (*notes, f"{missing} tasks start without their state ({fresh_mb:g} MB)")
-    gains, by_worker = (
-        Gains(problem, old, new.node),
-        any(s.grouping == "local-or-shuffle" for s in problem.streams),
-    )
-    now, values, moves = start, [start], list[Move]()
-    for hop in hops:
-        t, here, there = hop.task, int(node[hop.task]), hop.place.node
-        node[t], worker[t] = there, hop.place.slot
-        kind: Kind = (
-            "start"
-            if here == UNPLACED
-            else "worker"
-            if here == there
-            else "move"
-            if there == new.node[t]
-            else "park"
-        )
-        missing -= kind == "start"
-        amount = float(mb[t]) if kind in ("move", "park") else 0.0
-        gain = gains.move(t, there) if here != there else 0.0
-        before = now
-        if not missing and (before is None or by_worker):
-            now = traffic(problem, Assignment(node, worker)).inter_node
-        elif before is not None:
-            now = before - gain
-        seconds, assumed = transfer_seconds(
-            problem, np.array([here]), np.array([there]), np.array([amount]), assumed_mbps
-        )
-        notes = notes if assumed == notes[-1:] else notes + assumed
-        source = None if here == UNPLACED else problem.nodes[here]
-        gain = None if before is None or now is None else before - now
-        moves.append(
-            Move(
-                kind,
-                problem.task_name(t),
-                source,
-                problem.nodes[there],
-                hop.place.slot,
-                amount,
-                float(seconds[0]),
-                gain,
-            )
-        )
-        values.append(now)
+    fresh = runs & (old.node == UNPLACED)
+    if fresh.any():
+        fresh_mb = float(task_state_mb(problem)[fresh].sum())
+        notes = (*notes, f"{int(fresh.sum())} tasks start without their state ({fresh_mb:g} MB)")
+    values = _traffic_on_the_way(problem, old, new, hops)
+    moves, assumed = _moves_of(problem, old, new, hops, values, assumed_mbps)
     end = _best_end(values, moves) if best_part else len(moves)
     plan = _after(old, hops[:end], new)
     waiting = np.flatnonzero(runs & ((plan.node != new.node) | (plan.worker != new.worker)))
     names = tuple(problem.task_name(t) for t in waiting.tolist())
     after = None if values[end] is None else traffic(problem, plan).inter_node
-    return SafeOrder(tuple(moves[:end]), plan, not names, start, after, names, notes)
+    return SafeOrder(
+        tuple(moves[:end]), plan, not names, values[0], after, names, (*notes, *assumed)
+    )
+
+
+def _traffic_on_the_way(
+    problem: Problem, old: Assignment, new: Assignment, hops: list[Hop]
+) -> list[float | None]:
+    """Tuples/s between nodes at first and after each hop; None while tasks run nowhere."""
+    node, worker = old.node.copy(), old.worker.copy()
+    missing = int(((new.node != UNPLACED) & (node == UNPLACED)).sum())
+    gains = Gains(problem, old, new.node)
+    by_worker = any(s.grouping == "local-or-shuffle" for s in problem.streams)
+    now = None if missing else traffic(problem, old).inter_node
+    values = [now]
+    for hop in hops:
+        t, here, there = hop.task, int(node[hop.task]), hop.place.node
+        node[t], worker[t] = there, hop.place.slot
+        missing -= here == UNPLACED
+        gain = gains.move(t, there) if here != there else 0.0
+        if not missing and (now is None or by_worker):
+            now = traffic(problem, Assignment(node, worker)).inter_node
+        elif now is not None:
+            now -= gain
+        values.append(now)
+    return values
+
+
+def _moves_of(
+    problem: Problem,
+    old: Assignment,
+    new: Assignment,
+    hops: list[Hop],
+    values: list[float | None],
+    assumed_mbps: float,
+) -> tuple[list[Move], tuple[str, ...]]:
+    """Every hop with what it costs and gains, and what was assumed of the network."""
+    node, state_mb = old.node.copy(), task_state_mb(problem)
+    here = np.empty(len(hops), dtype=np.int64)
+    there = np.array([hop.place.node for hop in hops], dtype=np.int64)
+    mb, kinds = np.zeros(len(hops)), list[Kind]()
+    for i, hop in enumerate(hops):
+        here[i] = node[hop.task]
+        node[hop.task] = there[i]
+        kinds.append(_kind_of(int(here[i]), int(there[i]), int(new.node[hop.task])))
+        mb[i] = state_mb[hop.task] if kinds[i] in ("move", "park") else 0.0
+    seconds, assumed = transfer_seconds(problem, here, there, mb, assumed_mbps)
+    moves: list[Move] = []
+    for i, hop in enumerate(hops):
+        source = None if here[i] == UNPLACED else problem.nodes[here[i]]
+        before, after = values[i], values[i + 1]
+        gain = None if before is None or after is None else before - after
+        task, target = problem.task_name(hop.task), problem.nodes[there[i]]
+        cost = float(mb[i]), float(seconds[i])
+        moves.append(Move(kinds[i], task, source, target, hop.place.slot, *cost, gain))
+    return moves, assumed
+
+
+def _kind_of(here: int, there: int, home: int) -> Kind:
+    if here == UNPLACED:
+        return "start"
+    if here == there:
+        return "worker"
+    return "move" if there == home else "park"
 
 
 def _after(old: Assignment, hops: list[Hop], new: Assignment) -> Assignment:

@@ -1,8 +1,8 @@
-"""Getting everybody home when nobody can go straight home: a random walk from state to state, each of which fits.
+"""A random walk that gets all tasks home where none can go straight there.
 
-Every step of the walk moves one task to a slot with room for it, so the walk itself is the order
-looked for. Tasks away from home drift, those at home are sent away now and then, which lets others
-in; detours that prove unnecessary are taken out again at the end.
+Every step of the walk moves one task to a slot with room for it, so the walk itself is a safe
+order. Tasks away from home drift; those at home are sent away now and then, which lets others in.
+Detours that were not needed are taken out at the end.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Walk:
     away: int
 
 
-class Terms(NamedTuple):
-    """What does not change on the way."""
+class WalkTerms(NamedTuple):
+    """What does not change on the walk."""
 
     need: Floats  # [Y, T, K]
     node_type: Ints  # [N]
@@ -45,8 +45,8 @@ class Terms(NamedTuple):
     usable: Bools  # [N, slots]
 
 
-class State(NamedTuple):
-    """What does."""
+class WalkState(NamedTuple):
+    """What changes with every hop of the walk."""
 
     node: Ints  # [T]
     slot: Ints  # [T]
@@ -57,41 +57,54 @@ class State(NamedTuple):
 
 
 def walk_home(room: Room, home: Assignment, *, steps: int, heat: float, seed: int) -> Walk:
-    """Walk from where everything stands to `home`; tasks that are UNPLACED there take no part.
+    """Walk from where all tasks are to `home`; tasks that are UNPLACED there do not move.
 
     `heat` is the chance to send a task away that is at home.
     """
     problem = room.problem
     everywhere = np.ones((len(problem.tasks), len(problem.nodes)), dtype=bool)
     allowed = everywhere if problem.allowed is None else problem.allowed.copy()
-    terms = Terms(
-        room.need, problem.node_type.copy(), room.slack, allowed, problem.apart.copy(), room.component.copy(), room.topology.copy(), room.memory,
-        problem.worker_heap_mb * (1 + SLACK), room.usable,
-    )  # fmt: skip
-    state = State(
+    terms = WalkTerms(
+        room.need,
+        problem.node_type.copy(),
+        room.slack,
+        allowed,
+        problem.apart.copy(),
+        room.component.copy(),
+        room.topology.copy(),
+        room.memory,
+        problem.worker_heap_mb * (1 + SLACK),
+        room.usable,
+    )
+    state = WalkState(
         room.node, room.slot, room.free, room.of_component, room.in_slot, room.slot_memory
     )
     task, node, slot, away = _wander(
-        terms, _copy(state), home.node.copy(), home.worker.copy(), steps, heat, seed
+        terms, _copy_state(state), home.node.copy(), home.worker.copy(), steps, heat, seed
     )
     if not away:
-        kept = _without_loops(_states(state, task, node, slot))
+        kept = _cut_loops(_number_states(state, task, node, slot))
         task, node, slot = task[kept], node[kept], slot[kept]
     if not away and len(task) <= LONGEST:
-        kept = _needed(terms, state, task, node, slot)
+        kept = _drop_detours(terms, state, task, node, slot)
         task, node, slot = task[kept], node[kept], slot[kept]
     return Walk(task, node, slot, int(away))
 
 
 @compiled
-def _copy(state: State) -> State:
-    return State(
-        state.node.copy(), state.slot.copy(), state.free.copy(), state.of_component.copy(), state.in_slot.copy(), state.slot_memory.copy()
-    )  # fmt: skip
+def _copy_state(state: WalkState) -> WalkState:
+    return WalkState(
+        state.node.copy(),
+        state.slot.copy(),
+        state.free.copy(),
+        state.of_component.copy(),
+        state.in_slot.copy(),
+        state.slot_memory.copy(),
+    )
 
 
 @compiled
-def _node_takes(terms: Terms, state: State, t: int, n: int) -> bool:
+def _node_takes(terms: WalkTerms, state: WalkState, t: int, n: int) -> bool:
     """Whether a node has the room for a task, whatever its slots."""
     if state.node[t] == n:
         return True
@@ -106,7 +119,7 @@ def _node_takes(terms: Terms, state: State, t: int, n: int) -> bool:
 
 
 @compiled
-def _slot_takes(terms: Terms, state: State, t: int, n: int, s: int) -> bool:
+def _slot_takes(terms: WalkTerms, state: WalkState, t: int, n: int, s: int) -> bool:
     """Whether a slot is free, or holds the task's topology, and has the memory."""
     if (
         s >= terms.usable.shape[1]
@@ -122,7 +135,7 @@ def _slot_takes(terms: Terms, state: State, t: int, n: int, s: int) -> bool:
 
 
 @compiled
-def _some_slot(terms: Terms, state: State, t: int, n: int) -> int:
+def _find_slot(terms: WalkTerms, state: WalkState, t: int, n: int) -> int:
     """A slot that takes a task: one with its topology, else an empty one, else -1."""
     empty = -1
     for s in range(terms.usable.shape[1]):
@@ -135,7 +148,7 @@ def _some_slot(terms: Terms, state: State, t: int, n: int) -> int:
 
 
 @compiled
-def _put(terms: Terms, state: State, t: int, n: int, s: int) -> None:
+def _put(terms: WalkTerms, state: WalkState, t: int, n: int, s: int) -> None:
     """Move a task to a slot that takes it."""
     c, g = terms.component[t], terms.topology[t]
     for node, slot, sign in ((state.node[t], state.slot[t], -1), (n, s, 1)):
@@ -150,12 +163,18 @@ def _put(terms: Terms, state: State, t: int, n: int, s: int) -> None:
 
 @compiled
 def _wander(
-    terms: Terms, state: State, home: Ints, home_slot: Ints, steps: int, heat: float, seed: int
+    terms: WalkTerms,
+    state: WalkState,
+    home: Ints,
+    home_slot: Ints,
+    steps: int,
+    heat: float,
+    seed: int,
 ) -> tuple[Ints, Ints, Ints, int]:
     """The hops of the walk, and how many tasks are away at its end."""
     np.random.seed(seed)
     part = np.flatnonzero(home != UNPLACED)
-    # The tasks away from home stand first in `part`: half of all tries are theirs.
+    # The tasks away from home come first in `part`: half of all tries are theirs.
     away = 0
     for i in range(len(part)):
         if state.node[part[i]] != home[part[i]] or state.slot[part[i]] != home_slot[part[i]]:
@@ -184,7 +203,7 @@ def _wander(
             continue
         s = int(home_slot[t])
         if n != home[t] or not _slot_takes(terms, state, t, n, s):
-            s = _some_slot(terms, state, t, n)
+            s = _find_slot(terms, state, t, n)
         if s < 0:
             continue
         _put(terms, state, t, n, s)
@@ -200,21 +219,19 @@ def _wander(
 
 
 @compiled
-def _states(start: State, task: Ints, node: Ints, slot: Ints) -> Ints:
-    """A number for the state before the first hop and after each: the same state, the same number."""
+def _number_states(start: WalkState, task: Ints, node: Ints, slot: Ints) -> Ints:
+    """A number for the state before the first hop and after each; same state, same number."""
     where, which = start.node.copy(), start.slot.copy()
     found = np.zeros(len(task) + 1, np.int64)
     for i in range(len(task)):
         t = task[i]
-        found[i + 1] = (
-            found[i] ^ _mixed(t, int(where[t]), int(which[t])) ^ _mixed(t, node[i], slot[i])
-        )
+        found[i + 1] = found[i] ^ _mix(t, int(where[t]), int(which[t])) ^ _mix(t, node[i], slot[i])
         where[t], which[t] = node[i], slot[i]
     return found
 
 
 @compiled
-def _mixed(task: int, node: int, slot: int) -> int:
+def _mix(task: int, node: int, slot: int) -> int:
     """A number that looks random for every task and place."""
     x = task * 1_000_003 + node * 8_191 + slot + 1
     for _ in range(3):
@@ -222,7 +239,7 @@ def _mixed(task: int, node: int, slot: int) -> int:
     return x
 
 
-def _without_loops(states: Ints) -> Ints:
+def _cut_loops(states: Ints) -> Ints:
     """The hops that are left when everything between two visits to the same state is cut out."""
     last = {state: i for i, state in enumerate(states.tolist())}
     kept: list[int] = []
@@ -241,8 +258,11 @@ def _swap(part: Ints, i: int, j: int) -> None:
 
 
 @compiled
-def _needed(terms: Terms, start: State, task: Ints, node: Ints, slot: Ints) -> Ints:
-    """The hops the walk cannot do without: each task's detours are dropped, first all, then one by one, where the rest still fits."""
+def _drop_detours(terms: WalkTerms, start: WalkState, task: Ints, node: Ints, slot: Ints) -> Ints:
+    """The hops that are left without the detours that are not needed.
+
+    Each task's detours are dropped where the rest still fits: first all, then one by one.
+    """
     keep = np.ones(len(task), np.bool_)
     changed = True
     while changed:
@@ -252,13 +272,13 @@ def _needed(terms: Terms, start: State, task: Ints, node: Ints, slot: Ints) -> I
             if len(mine) == 0:
                 continue
             keep[mine] = False
-            if _fits(terms, _copy(start), task, node, slot, keep):
+            if _fits(terms, _copy_state(start), task, node, slot, keep):
                 changed = True
                 continue
             keep[mine] = True
             for i in mine[::-1]:
                 keep[i] = False
-                if _fits(terms, _copy(start), task, node, slot, keep):
+                if _fits(terms, _copy_state(start), task, node, slot, keep):
                     changed = True
                 else:
                     keep[i] = True
@@ -271,7 +291,9 @@ def _needed(terms: Terms, start: State, task: Ints, node: Ints, slot: Ints) -> I
 
 
 @compiled
-def _fits(terms: Terms, state: State, task: Ints, node: Ints, slot: Ints, keep: Bools) -> bool:
+def _fits(
+    terms: WalkTerms, state: WalkState, task: Ints, node: Ints, slot: Ints, keep: Bools
+) -> bool:
     """Whether the kept hops fit one after another."""
     for i in range(len(task)):
         t, n, s = int(task[i]), int(node[i]), int(slot[i])

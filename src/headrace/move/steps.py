@@ -33,7 +33,8 @@ class Volumes:
         shape = (len(self.sources), len(self.targets))
         if self.units.shape != shape or self.cost.shape != shape:
             raise InvalidInput(
-                f"volumes are {self.units.shape}, costs {self.cost.shape}; {shape} sources and targets are named"
+                f"volumes are {self.units.shape}, costs {self.cost.shape}; "
+                f"{shape} sources and targets are named"
             )
         for what, values in (
             (f"volume in {self.unit}", self.units),
@@ -43,24 +44,25 @@ class Volumes:
             if len(wrong):
                 i, j = wrong[0].tolist()
                 raise InvalidInput(
-                    f"the {what} from {self.sources[i]} to {self.targets[j]} is {values[i, j]:g}; it must be 0 or more"
+                    f"the {what} from {self.sources[i]} to {self.targets[j]} is {values[i, j]:g}; "
+                    "it must be 0 or more"
                 )
         free = np.argwhere((self.units > 0) & (self.cost <= 0))
         if len(free):
             i, j = free[0].tolist()
             raise InvalidInput(
-                f"{self.units[i, j]:g} {self.unit} from {self.sources[i]} to {self.targets[j]} cost nothing"
+                f"{self.units[i, j]:g} {self.unit} "
+                f"from {self.sources[i]} to {self.targets[j]} cost nothing"
             )
 
     @cached_property
     def bound(self) -> float:
-        """The most any node has to send, or to receive: nothing is quicker where a node does one of each at a time."""
+        """The most any node has to send or to receive, one at a time: nothing is quicker."""
         return longest_line(self.cost)
 
 
-class Transfer(
-    NamedTuple
-):  # there may be a hundred thousand of them: a tuple is made three times as quickly
+# A tuple: there may be a hundred thousand of them, and it is made three times as quickly.
+class Transfer(NamedTuple):
     """So much from one node to another."""
 
     source: Name
@@ -78,15 +80,14 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Steps one after another. The bound counts what the costs count, so no makespan is below it."""
+    """Steps one after another; the bound counts what costs count: no makespan is below it."""
 
     steps: tuple[Step, ...]
     bound: float
     unit: str = "MB"
     clock: str = "s"
-    one_port: float | None = (
-        None  # the same steps where a node also sends to one at a time; None: as the makespan
-    )
+    # The same steps where a node also sends to one at a time; None: as the makespan.
+    one_port: float | None = None
     notes: tuple[str, ...] = field(default=())
 
     @cached_property
@@ -113,14 +114,19 @@ class Moves:
             for step in self.steps
         ]
         report = {
-            "makespan": whole(self.makespan), "bound": whole(self.bound), "one_port": whole(self.one_port or self.makespan),
-            "units": whole(self.units), "unit": self.unit, "clock": self.clock, "notes": list(self.notes),
-        }  # fmt: skip
+            "makespan": whole(self.makespan),
+            "bound": whole(self.bound),
+            "one_port": whole(self.one_port or self.makespan),
+            "units": whole(self.units),
+            "unit": self.unit,
+            "clock": self.clock,
+            "notes": list(self.notes),
+        }
         return {"steps": steps, "report": report}
 
 
 def whole(number: float) -> float | int:
-    """Whole numbers without a point."""
+    """The number, as an int if it is whole."""
     return int(number) if float(number).is_integer() else float(number)
 
 

@@ -1,4 +1,4 @@
-"""Where no safe order was found: who is stuck, what room would do, and whether there is none at all."""
+"""Where no safe order was found: which tasks are stuck, and what room would help."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.order_search import Search
+from headrace.move.order_search import OrderSearch
 from headrace.move.room import Lack, Place, Room
 
 MOST_STATES = 3_000  # looked at from either end before giving up on a proof
@@ -19,7 +19,7 @@ NAMED = 4  # tasks a message names
 
 
 @dataclass(frozen=True, slots=True)
-class More:
+class RoomNeeded:
     """Room that a node would need in addition."""
 
     node: str
@@ -28,8 +28,8 @@ class More:
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
-    """Who is stuck, in words, and the one that lacks least."""
+class StuckReason:
+    """Which tasks are stuck, in words, and the one that lacks least."""
 
     text: str
     task: str
@@ -38,10 +38,10 @@ class Why:
     available: float
 
 
-def why_stuck(search: Search) -> Why:
-    """The tasks that cannot go home, what each of them lacks there, and how near any other node comes to parking one."""
+def explain_stuck(search: OrderSearch) -> StuckReason:
+    """The tasks that cannot go home, what each lacks there, and the one nearest to any move."""
     problem, room, new = search.problem, search.room, search.new
-    waiting = np.flatnonzero(search.open()).tolist()
+    waiting = np.flatnonzero(search.tasks_away()).tolist()
     parts: list[str] = []
     for t in waiting[:NAMED]:
         here = "nowhere" if room.node[t] == UNPLACED else problem.nodes[room.node[t]]
@@ -57,17 +57,20 @@ def why_stuck(search: Search) -> Why:
     more = f" and {len(waiting) - NAMED} more" if len(waiting) > NAMED else ""
     count = "1 task cannot move" if len(waiting) == 1 else f"{len(waiting)} tasks cannot swap"
     text = f"{count}: {', '.join(parts)}{more}"
-    nearest = least_lack(room, waiting)
+    nearest = find_least_lack(room, waiting)
     if nearest is None:
-        return Why(text, problem.task_name(waiting[0]), "slots", 1, 0)
+        return StuckReason(text, problem.task_name(waiting[0]), "slots", 1, 0)
     t, lack = nearest
     node = problem.nodes[lack.node]
-    text += f"; nearest to moving at all: {problem.task_name(t)} to {node}, which lacks {lack.missing:g} {lack.resource}"
-    return Why(text, problem.task_name(t), lack.resource, lack.needed, lack.available)
+    text += (
+        f"; nearest to moving at all: {problem.task_name(t)} to {node}, "
+        f"which lacks {lack.missing:g} {lack.resource}"
+    )
+    return StuckReason(text, problem.task_name(t), lack.resource, lack.needed, lack.available)
 
 
-def least_lack(room: Room, tasks: list[int]) -> tuple[int, Lack] | None:
-    """The task and the node that come nearest to each other, and what is missing most there; None if no room of any size would help."""
+def find_least_lack(room: Room, tasks: list[int]) -> tuple[int, Lack] | None:
+    """The task and node nearest to fitting, and what is missing most; None if no room helps."""
     best: tuple[float, int, Lack] | None = None
     scale = {
         name: max(1e-9, float(np.mean(room.limit[:, k])))
@@ -85,74 +88,77 @@ def least_lack(room: Room, tasks: list[int]) -> tuple[int, Lack] | None:
     return None if best is None else (best[1], best[2])
 
 
-def room_that_would_do(search: Search) -> tuple[More, ...]:
-    """Room with which an order is found, as little as a few rounds of adding where the least is missing come to; empty if they do not."""
+def find_room_needed(search: OrderSearch) -> tuple[RoomNeeded, ...]:
+    """Room with which an order is found; empty if none was found.
+
+    A few rounds add room where the least is missing; what turns out not to be needed is dropped.
+    """
     problem = search.problem
     extra = np.zeros_like(problem.capacity)
     state = search
     for _ in range(ROUNDS if problem.task_count <= SMALL else 2):
-        nearest = least_lack(state.room, np.flatnonzero(state.open()).tolist())
+        nearest = find_least_lack(state.room, np.flatnonzero(state.tasks_away()).tolist())
         if nearest is None:
             return ()
         task, lack = nearest
         for every in state.room.lacks(task, lack.node):
             extra[every.node, problem.resources.index(every.resource)] += every.missing * (1 + 1e-6)
-        state = _again(search, extra)
-        if not state.open().any():
-            return _named(problem, _trimmed(search, extra))
+        state = _search_again(search, extra)
+        if not state.tasks_away().any():
+            return _name_room(problem, _trim(search, extra))
     return ()
 
 
-def _again(search: Search, extra: Floats) -> Search:
+def _search_again(search: OrderSearch, extra: Floats) -> OrderSearch:
     """The same search with more room."""
-    again = Search(
+    again = OrderSearch(
         search.problem, search.old, search.new, None, None, search.seed, extra, thorough=False
     )
     again.run()
     return again
 
 
-def _trimmed(search: Search, extra: Floats) -> Floats:
-    """Without the additions that turn out not to be needed."""
+def _trim(search: OrderSearch, extra: Floats) -> Floats:
+    """The additions that are needed."""
     for n, k in np.argwhere(extra > 0).tolist():
         less = extra.copy()
         less[n, k] = 0.0
-        if less.any() and not _again(search, less).open().any():
+        if less.any() and not _search_again(search, less).tasks_away().any():
             extra = less
     return extra
 
 
-def _named(problem: Problem, extra: Floats) -> tuple[More, ...]:
+def _name_room(problem: Problem, extra: Floats) -> tuple[RoomNeeded, ...]:
     return tuple(
-        More(problem.nodes[n], problem.resources[k], float(extra[n, k]))
+        RoomNeeded(problem.nodes[n], problem.resources[k], float(extra[n, k]))
         for n, k in np.argwhere(extra > 0).tolist()
     )
 
 
-def proven_stuck(problem: Problem, old: Assignment, new: Assignment) -> bool:
-    """Whether all states that can be reached from one end were tried and the other end is not among them.
+def prove_stuck(problem: Problem, old: Assignment, new: Assignment) -> bool:
+    """Whether no order can lead from one plan to the other: all states were tried from one end.
 
     Slots, worker heap and bandwidth are left out, which only allows more: what cannot be reached
     here cannot be reached at all.
     """
-    if _all_reached(problem, old, new.node):
+    if _cannot_reach(problem, old, new.node):
         return True
-    # Every move can be taken back, as long as no state on the way is overloaded.
+    # A move can be taken back where the state before it was not overloaded.
     room = Room(problem, old)
     sound = (
         bool((room.free >= -room.slack).all())
         and not ((old.node == UNPLACED) & (new.node != UNPLACED)).any()
     )
-    return sound and _all_reached(problem, new, old.node)
+    return sound and _cannot_reach(problem, new, old.node)
 
 
-def _all_reached(problem: Problem, start: Assignment, end: Ints) -> bool:
-    """Whether the search from the start came to its own end without meeting the other."""
+def _cannot_reach(problem: Problem, start: Assignment, end: Ints) -> bool:
+    """Whether all states reachable from the start were tried and the end is not among them."""
     room = Room(problem, start)
     part = np.flatnonzero(end != UNPLACED).tolist()
     seen, queue = {start.node.tobytes()}, deque([start.node.copy()])
     while queue:
-        _stand(room, queue.popleft())
+        _put_tasks(room, queue.popleft())
         for t in part:
             here = room.place_of(t)
             for n in np.flatnonzero(room.nodes_for(t)).tolist():
@@ -169,7 +175,7 @@ def _all_reached(problem: Problem, start: Assignment, end: Ints) -> bool:
     return end.tobytes() not in seen
 
 
-def _stand(room: Room, node: Ints) -> None:
-    """Put every task where a state has it; slots do not matter here."""
+def _put_tasks(room: Room, node: Ints) -> None:
+    """Put every task on its node of a state; slots do not matter here."""
     for t in np.flatnonzero(room.node != node).tolist():
         room.put(t, None if node[t] == UNPLACED else Place(int(node[t]), 0))

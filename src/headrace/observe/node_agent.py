@@ -1,4 +1,7 @@
-"""The node agent: what this machine is, from the machine itself. Run on each node: python -m headrace.observe.node_agent DIR."""
+"""The node agent: what this machine is, from the machine itself.
+
+Run on each node: python -m headrace.observe.node_agent DIR.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ import os
 import platform
 import re
 import socket
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headrace.model.telemetry import Writer
+from headrace.errors import HeadraceError
+from headrace.spark import require_spark
 
 # Double-precision operations per cycle and core: two fused multiply-adds on vectors of so many
 # bits, where the CPU has them.
@@ -89,7 +94,7 @@ def read(file: Path) -> str:
         return ""
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m headrace.observe.node_agent",
         description="Write this machine's facts as telemetry.",
@@ -98,9 +103,17 @@ def main() -> None:
     parser.add_argument("--type", help="machine type; absent: the processor's name")
     parser.add_argument("--slots", type=int, default=SLOTS, help="worker slots")
     given = parser.parse_args()
+    try:
+        require_spark("node_agent")  # telemetry is written with pyarrow
+    except HeadraceError as refusal:
+        print(f"{refusal.message}; {refusal.fix}", file=sys.stderr)
+        return 1
+    from headrace.model.telemetry import Writer
+
     with Writer(given.folder) as writer:
         writer.write("nodes", [node_facts(machine_type=given.type, slots=given.slots)])
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,4 +1,7 @@
-"""Plans as one HTML page that stands alone: no network, no framework, readable without script and on paper."""
+"""Plans as HTML: one page, or fragments for notebooks.
+
+No network, no framework, readable without script and on paper.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,18 @@ from headrace.errors import InvalidInput
 from headrace.page.comparison import comparison
 from headrace.page.explanation import explanation
 from headrace.page.headline import headline
-from headrace.page.markup import Html, element
+from headrace.page.markup import Html
+from headrace.page.notebook import comparison_fragment, plan_fragment, problem_fragment
+from headrace.page.parts import footer
 from headrace.page.placement import placement
 from headrace.page.sheet import sheet
 from headrace.page.topology import topology
 from headrace.page.trade_off import trade_off
 from headrace.page.view import View
-from headrace.planner import Planned, TradeOff
+from headrace.planner import TradeOff
+from headrace.planner.result import Outcome
+
+__all__ = ["comparison_fragment", "page", "plan_fragment", "problem_fragment"]
 
 # In reading order. A section that has nothing to say gives nothing.
 SECTIONS: tuple[Callable[[View], Html], ...] = (
@@ -29,7 +37,7 @@ SECTIONS: tuple[Callable[[View], Html], ...] = (
 
 
 def page(
-    results: Sequence[Planned],
+    results: Sequence[Outcome],
     *,
     title: str,
     command: str | None = None,
@@ -39,12 +47,7 @@ def page(
     if not results:
         raise InvalidInput("no result to show: a page needs at least one plan or refusal")
     view = View.of(results, title, command, curve)
-    return sheet(title, *(section(view) for section in SECTIONS), _footer(view))
-
-
-def _footer(view: View) -> Html:
     first = view.results[0]
     made = f"headrace {headrace.__version__}, objective {first.objective}, seed {first.seed}."
-    return element(
-        "footer", element("p", made), element("pre", view.command) if view.command else ""
-    )
+    sections = (section(view) for section in SECTIONS)
+    return sheet(title, *sections, footer(made, command))

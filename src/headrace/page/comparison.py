@@ -1,172 +1,165 @@
-"""The section that sets the schedulers side by side: bars for the figures people ask for first, a table for all of them."""
+"""The section that compares schedulers: bars for what people ask first, a table for the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from headrace.figures import NONE, duration, factor, number, percent, sustained_rate
 from headrace.judge.report import Report
 from headrace.page.markup import Html, element
-from headrace.page.view import View, state, why
-from headrace.page.words import NONE, duration, factor, number, percent, sustained
-from headrace.planner import Planned
+from headrace.page.parts import scroll_table
+from headrace.page.view import View
+from headrace.planner.result import Outcome, Plan
+from headrace.words import error_of, first_reason, plan_of, state
 
-Figure = Callable[[Planned, Report], float | None]
 
-CHARTS: tuple[tuple[str, str, Figure, Callable[[float], str]], ...] = (
-    (
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A figure shown as bars, one per result."""
+
+    title: str
+    unit: str
+    value: Callable[[Plan], float | None]
+    words: Callable[[float], str]
+    without: str = NONE  # what to say of a plan that has no such figure
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A figure in the table."""
+
+    name: str
+    meaning: str
+    words: Callable[[Plan], str]
+
+
+CHARTS = (
+    Chart(
         "Traffic between nodes",
         "tuples/s, less is better",
-        lambda _, report: report.inter_node_traffic,
+        lambda plan: plan.report.inter_node_traffic,
         number,
     ),
-    ("Nodes used", "", lambda _, report: report.nodes_used, number),
-    (
+    Chart("Nodes used", "", lambda plan: plan.report.nodes_used, number),
+    Chart(
         "Sustained rate",
         "times the given rates, more is better",
-        lambda _, report: report.max_rate,
+        lambda plan: plan.report.max_rate,
         factor,
+        "no limit",
     ),
-    ("Time to plan", "", lambda result, _: result.seconds, duration),
+    Chart("Time to plan", "", lambda plan: plan.seconds, duration),
 )
 
-COLUMNS: tuple[tuple[str, str, Callable[[Planned, Report], str]], ...] = (
-    (
+COLUMNS = (
+    Column(
         "between nodes",
         "tuples/s between nodes",
-        lambda _, report: number(report.inter_node_traffic),
+        lambda plan: number(plan.report.inter_node_traffic),
     ),
-    (
+    Column(
         "between workers",
         "tuples/s between workers, those between nodes included",
-        lambda _, report: number(report.inter_worker_traffic),
+        lambda plan: number(plan.report.inter_worker_traffic),
     ),
-    (
+    Column(
         "network distance",
         "tuples/s times 1 within a node, 2 within a rack, 3 beyond",
-        lambda _, report: number(report.network_distance),
+        lambda plan: number(plan.report.network_distance),
     ),
-    ("nodes", "nodes used", lambda _, report: number(report.nodes_used)),
-    ("workers", "worker processes used", lambda _, report: number(report.workers_used)),
-    (
+    Column("nodes", "nodes used", lambda plan: number(plan.report.nodes_used)),
+    Column("workers", "worker processes used", lambda plan: number(plan.report.workers_used)),
+    Column(
         "max rate",
         "before a node is full: times the given rates, or in tuples/s",
-        lambda result, report: sustained(report.max_rate, result.absolute),
+        lambda plan: sustained_rate(plan.report.max_rate, plan.absolute),
     ),
-    (
-        "batch",
-        "time of a micro-batch",
-        lambda _, report: NONE if report.batch_seconds is None else duration(report.batch_seconds),
-    ),
-    (
+    Column("batch", "time of a micro-batch", lambda plan: _batch(plan.report)),
+    Column(
         "balance",
         "standard deviation of the nodes' CPU utilisation",
-        lambda _, report: number(report.balance),
+        lambda plan: number(plan.report.balance),
     ),
-    ("cost", "price of the nodes used", lambda _, report: number(report.cost)),
-    (
+    Column("cost", "price of the nodes used", lambda plan: number(plan.report.cost)),
+    Column(
         "gap (bound)",
         "at most so far from the best possible, and how that is known",
-        lambda _, report: _gap(report),
+        lambda plan: _gap(plan.report),
     ),
-    ("time", "to plan", lambda result, _: duration(result.seconds)),
+    Column("time", "to plan", lambda plan: duration(plan.seconds)),
 )
 
 
 def comparison(view: View) -> Html:
     """All results, best first."""
     if len(view.results) == 1:
-        return element("section", element("h2", "All figures"), _table(view))
-    infeasible = any(r.report is not None and not r.report.feasible for r in view.results)
+        return element("section", element("h2", "All figures"), result_table(view))
+    hatched = (
+        "Hatched: the plan breaks a rule or is not complete, so its figures do not count; "
+        "the table says why."
+    )
+    infeasible = any(not plan.report.feasible for plan in view.plans)
     return element(
         "section",
         element("h2", "Schedulers compared"),
-        element(
-            "p",
-            "Hatched: the plan breaks a rule or is not complete, so its figures do not count; the table says why.",
-            class_="lead",
-        )
-        if infeasible
-        else "",
-        element("div", *(_chart(view, *chart) for chart in CHARTS), class_="charts"),
-        _table(view),
+        element("p", hatched, class_="lead") if infeasible else "",
+        element("div", *(_chart(view, chart) for chart in CHARTS), class_="charts"),
+        result_table(view),
     )
 
 
-def _chart(
-    view: View, title: str, unit: str, figure: Figure, words: Callable[[float], str]
-) -> Html:
-    values = [None if r.report is None else figure(r, r.report) for r in view.results]
-    largest = max((v for v in values if v is not None), default=0.0) or 1.0
-    rows: list[Html] = []
-    for result, value in zip(view.results, values, strict=True):
-        reason = why(result)
-        text = (
-            "refused"
-            if result.report is None
-            else "no limit"
-            if value is None and title == "Sustained rate"
-            else ""
-        )
-        classes = " ".join(
-            filter(None, ("infeasible" if reason else "", "best" if result is view.best else ""))
-        )
-        bar = element("i", style=f"width:{100 * (value or 0.0) / largest:.1f}%") if value else ""
-        rows.append(
-            element(
-                "li",
-                element("span", result.scheduler, class_="name"),
-                element("span", bar, class_="bar"),
-                element("span", text or (NONE if value is None else words(value)), class_="figure"),
-                class_=classes or None,
-                title=None if reason is None else f"{result.scheduler}: {reason}",
-            )
-        )
+def _chart(view: View, chart: Chart) -> Html:
+    largest = max((chart.value(plan) or 0.0 for plan in view.plans), default=0.0) or 1.0
     return element(
         "figure",
-        element("figcaption", title, element("small", unit)),
-        element("ul", *rows, class_="chart"),
+        element("figcaption", chart.title, element("small", chart.unit)),
+        element("ul", *(_bar(view, chart, r, largest) for r in view.results), class_="chart"),
     )
 
 
-def _table(view: View) -> Html:
-    figures = (element("th", name, title=meaning) for name, meaning, _ in COLUMNS)
-    head = element(
-        "tr", element("th", "scheduler"), element("th", "verdict", class_="words"), *figures
-    )
+def _bar(view: View, chart: Chart, result: Outcome, largest: float) -> Html:
+    plan, reason = plan_of(result), first_reason(result)
+    value = None if plan is None else chart.value(plan)
+    text = "refused" if plan is None else chart.without if value is None else chart.words(value)
+    bar = element("i", style=f"width:{100 * value / largest:.1f}%") if value else ""
     return element(
-        "div",
-        element(
-            "table",
-            element("thead", head),
-            element("tbody", *(_row(view, r) for r in view.results)),
-        ),
-        class_="scroll",
+        "li",
+        element("span", result.scheduler, class_="name"),
+        element("span", bar, class_="bar"),
+        element("span", text, class_="figure"),
+        class_="infeasible" if reason else "best" if result is view.best else None,
+        title=None if reason is None else f"{result.scheduler}: {reason}",
     )
 
 
-def _row(view: View, result: Planned) -> Html:
-    report, reason = result.report, why(result)
+def result_table(view: View) -> Html:
+    """Every figure of every result, best first."""
+    head = [element("th", "scheduler"), element("th", "verdict", class_="words")]
+    head += [element("th", column.name, title=column.meaning) for column in COLUMNS]
+    return scroll_table(head, (_row(view, result) for result in view.results))
+
+
+def _row(view: View, result: Outcome) -> Html:
+    plan, reason = plan_of(result), first_reason(result)
     name = element("th", result.scheduler, scope="row")
-    if report is None:
-        fix = (
-            f" Fix: {result.refusal.fix}."
-            if result.refusal is not None and result.refusal.fix
-            else ""
-        )
-        return element(
-            "tr",
-            name,
-            element(
-                "td", f"refused: {reason}.{fix}", colspan=str(len(COLUMNS) + 1), class_="bad words"
-            ),
-        )
+    if plan is None:
+        error = error_of(result)
+        fix = f" Fix: {error.fix}." if error is not None and error.fix else ""
+        span = str(len(COLUMNS) + 1)
+        refused = f"refused: {reason}.{fix}"
+        return element("tr", name, element("td", refused, colspan=span, class_="bad words"))
     verdict = (
         element("td", "feasible", class_="good words")
         if reason is None
         else element("td", f"{state(result)}: {reason}", class_="bad words")
     )
-    cells = (element("td", words(result, report)) for _, _, words in COLUMNS)
+    cells = (element("td", column.words(plan)) for column in COLUMNS)
     return element("tr", name, verdict, *cells, class_="best" if result is view.best else None)
+
+
+def _batch(report: Report) -> str:
+    return NONE if report.batch_seconds is None else duration(report.batch_seconds)
 
 
 def _gap(report: Report) -> str:

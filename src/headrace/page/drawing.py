@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from headrace.page.layers import Layout, layered
+from headrace.figures import short, shorten
+from headrace.page.layers import Layout, lay_out
 from headrace.page.markup import Html, element
-from headrace.page.words import short, truncated
 
 BOX_HEIGHT = 54.0
 TAB_WIDTH = 30.0  # holds the letter
@@ -18,9 +18,8 @@ THINNEST, WIDEST = 1.25, 9.0  # of a stream
 SMALLEST_SCALE = 0.72  # a drawing that does not fit shrinks so far, then scrolls
 LONGEST_NAME, LONGEST_DETAIL, LONGEST_LABEL = 15, 21, 16  # letters
 NAME_LETTER, DETAIL_LETTER = 8.3, 6.1  # widths on average, on the safe side
-DASHED = (
-    'class="back"'  # in a drawing that has cycles; no name can hold it, because quotes are escaped
-)
+# In a drawing that has cycles. No name can hold it, because quotes are escaped.
+DASHED = 'class="back"'
 
 Point = tuple[float, float]
 
@@ -39,23 +38,23 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A stream to draw, by the numbers of its boxes; `crossing` is the share that goes between nodes."""
+    """A stream to draw, by the numbers of its boxes."""
 
     source: int
     target: int
     label: str
     tuples_per_s: float
-    crossing: float
+    crossing: float  # the share that goes between nodes
     tooltip: str
 
     def lines(self) -> tuple[str, str]:
-        """What stands above and below it."""
-        return truncated(self.label, LONGEST_LABEL), f"{short(self.tuples_per_s)}/s"
+        """What is written above and below it."""
+        return shorten(self.label, LONGEST_LABEL), f"{short(self.tuples_per_s)}/s"
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Boxes of one layer stand in one column; as narrow as the words allow, so that long chains fit."""
+    """One column per layer, as narrow as the words allow, so that long chains fit."""
 
     box: float
     gap: float
@@ -82,7 +81,10 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way of a stream: from layer to layer, straight past boxes and curved between; or around below if it closes a cycle."""
+    """The way of a stream from layer to layer: straight past boxes, curved between them.
+
+    A stream that closes a cycle goes around below.
+    """
 
     points: list[Point]
     around: bool
@@ -94,7 +96,7 @@ class Route:
         for i, ((x, y), (u, v)) in enumerate(pairwise(points)):
             if self.around:
                 d.append(
-                    _rounded((x, y), (u, v), points[i + 2]) if i + 2 < len(points) else f"H{u:.1f}"
+                    _corner((x, y), (u, v), points[i + 2]) if i + 2 < len(points) else f"H{u:.1f}"
                 )
             elif i % 2:
                 d.append(f"H{u:.1f}")
@@ -103,7 +105,7 @@ class Route:
         return "".join(d)
 
     def label_places(self) -> Iterator[Point]:
-        """Where a label may stand, best first."""
+        """Where a label may be, best first."""
         if self.around:
             (x, y), (u, _) = self.points[2], self.points[3]
             yield ((x + u) / 2, y)
@@ -116,7 +118,7 @@ class Route:
 def draw(boxes: Sequence[Box], curves: Sequence[Curve], name: str) -> Html:
     """The whole graph."""
     columns = Columns.of(boxes, curves)
-    layout = layered([BOX_HEIGHT] * len(boxes), [(c.source, c.target) for c in curves], gap=ROW_GAP)
+    layout = lay_out([BOX_HEIGHT] * len(boxes), [(c.source, c.target) for c in curves], gap=ROW_GAP)
     routes = _routes(layout, curves, columns)
     largest = max((c.tuples_per_s for c in curves), default=0.0) or 1.0
     widths = [max(THINNEST, WIDEST * c.tuples_per_s / largest) for c in curves]
@@ -179,7 +181,7 @@ def _routes(layout: Layout, curves: Sequence[Curve], columns: Columns) -> list[R
 
 
 def _ports(layout: Layout, box: Sequence[int], other_end: Sequence[float]) -> list[float]:
-    """Where each stream meets its box: spread over the side, in the order of the other ends so that none cross."""
+    """Where each stream meets its box: in the order of the other ends, so that none cross."""
     y = [0.0] * len(box)
     for b in set(box):
         here = sorted(
@@ -201,7 +203,7 @@ def _floor(layout: Layout, curve: Curve) -> float:
     ) + BOX_HEIGHT / 2
 
 
-def _rounded(here: Point, corner: Point, then: Point) -> str:
+def _corner(here: Point, corner: Point, then: Point) -> str:
     """A straight piece with a rounded corner at its end."""
 
     def towards(point: Point) -> Point:
@@ -241,8 +243,9 @@ def _box(box: Box, columns: Columns, layer: int, y: float) -> Html:
     x, top, corner = columns.left(layer), y - BOX_HEIGHT / 2, BOX_HEIGHT / 2 if box.spout else 6.0
     tab = TAB_WIDTH + (4.0 if box.spout else -2.0)
     arc = f"a{corner:.1f} {corner:.1f} 0 0 1"
-    edge = f"M{x + tab:.1f} {top:.1f}v{BOX_HEIGHT:.1f}h{corner - tab:.1f}{arc} {-corner:.1f} {-corner:.1f}"
-    edge += f"v{2 * corner - BOX_HEIGHT:.1f}{arc} {corner:.1f} {-corner:.1f}z"
+    edge = f"M{x + tab:.1f} {top:.1f}v{BOX_HEIGHT:.1f}h{corner - tab:.1f}"
+    edge += f"{arc} {-corner:.1f} {-corner:.1f}v{2 * corner - BOX_HEIGHT:.1f}"
+    edge += f"{arc} {corner:.1f} {-corner:.1f}z"
     return element(
         "g",
         element("title", box.tooltip),
@@ -255,9 +258,9 @@ def _box(box: Box, columns: Columns, layer: int, y: float) -> Html:
             y=y + 4.5,
             class_="letter",
         ),
-        element("text", truncated(box.name, LONGEST_NAME), x=x + tab + 9, y=y - 4, class_="name"),
+        element("text", shorten(box.name, LONGEST_NAME), x=x + tab + 9, y=y - 4, class_="name"),
         element(
-            "text", truncated(box.detail, LONGEST_DETAIL), x=x + tab + 9, y=y + 14, class_="detail"
+            "text", shorten(box.detail, LONGEST_DETAIL), x=x + tab + 9, y=y + 14, class_="detail"
         ),
     )
 
@@ -269,7 +272,7 @@ def _labels(
     layout: Layout,
     columns: Columns,
 ) -> Iterator[Html]:
-    """The grouping above each stream and its rate below, the widest first; a label without room is left to the tooltip."""
+    """The grouping above each stream, its rate below; without room, the tooltip has to do."""
     corners = [
         (columns.left(layer), y - BOX_HEIGHT / 2)
         for layer, y in zip(layout.layer, layout.y, strict=True)

@@ -1,7 +1,8 @@
-"""A layered layout of a directed graph: sources on the left, every edge but those of cycles points to the right.
+"""A layered layout of a directed graph: sources on the left, edges point to the right.
 
-Longest-path layers, barycentre ordering, then heights: in each layer as near as possible to the
-neighbours without overlap, which in the least-squares sense is isotonic regression.
+Only edges that close a cycle point back. Longest-path layers, barycentre ordering, then heights: in
+each layer as near as possible to the neighbours without overlap, which in the least-squares sense
+is isotonic regression.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where vertices stand and edges pass. `y` is the middle of a vertex."""
+    """Where vertices are and edges pass. `y` is the middle of a vertex."""
 
     layer: list[int]  # per vertex
     y: list[float]  # per vertex
@@ -27,12 +28,12 @@ class Layout:
     back: list[bool]  # per edge: closes a cycle, so it does not point to the right
 
 
-def layered(height: Sequence[float], edges: Sequence[Edge], *, gap: float) -> Layout:
+def lay_out(height: Sequence[float], edges: Sequence[Edge], *, gap: float) -> Layout:
     """Lay out vertices of these heights with `gap` between them."""
     count = len(height)
-    order, back = _cycles(count, edges)
+    order, back = _break_cycles(count, edges)
     forward = [edge for edge, closes in zip(edges, back, strict=True) if not closes]
-    layer = _layer(order, forward)
+    layer = _assign_layers(order, forward)
 
     # Every layer an edge passes gets a bend, which is ordered and placed like a vertex.
     size, chains = [*height], list[list[int]]()
@@ -50,13 +51,13 @@ def layered(height: Sequence[float], edges: Sequence[Edge], *, gap: float) -> La
                 right[u].append(v)
                 left[v].append(u)
 
-    rows = _ordered(at, left, right)
+    rows = _order_rows(at, left, right)
     y = _heights(rows, left, right, size, gap)
     return Layout(layer, y[:count], [[y[bend] for bend in chain] for chain in chains], back)
 
 
-def _cycles(count: int, edges: Sequence[Edge]) -> tuple[list[int], list[bool]]:
-    """A depth-first search: a topological order of the vertices, and the edges that have to be left out for it."""
+def _break_cycles(count: int, edges: Sequence[Edge]) -> tuple[list[int], list[bool]]:
+    """A topological order of the vertices, and the edges left out for it: depth-first search."""
     targets: list[list[tuple[int, int]]] = [[] for _ in range(count)]
     for e, (a, b) in enumerate(edges):
         targets[a].append((b, e))
@@ -81,7 +82,7 @@ def _cycles(count: int, edges: Sequence[Edge]) -> tuple[list[int], list[bool]]:
     return done[::-1], back
 
 
-def _layer(order: Sequence[int], edges: Sequence[Edge]) -> list[int]:
+def _assign_layers(order: Sequence[int], edges: Sequence[Edge]) -> list[int]:
     layer = [0] * len(order)
     targets: dict[int, list[int]] = {}
     for a, b in edges:
@@ -91,9 +92,8 @@ def _layer(order: Sequence[int], edges: Sequence[Edge]) -> list[int]:
         for target in targets.get(vertex, ()):
             layer[target] = max(layer[target], layer[vertex] + 1)
     for vertex in order:
-        if (
-            vertex not in fed and vertex in targets
-        ):  # a source stands right before what it feeds first
+        if vertex not in fed and vertex in targets:
+            # A source comes right before what it feeds first.
             layer[vertex] = min(layer[target] for target in targets[vertex]) - 1
     alone = sorted(vertex for vertex in order if vertex not in fed and vertex not in targets)
     columns = max(max(layer, default=0) + 1, math.ceil(math.sqrt(len(alone))))
@@ -102,14 +102,13 @@ def _layer(order: Sequence[int], edges: Sequence[Edge]) -> list[int]:
     return layer
 
 
-def _ordered(
+def _order_rows(
     at: Sequence[int], left: Sequence[list[int]], right: Sequence[list[int]]
 ) -> list[list[int]]:
-    """Vertices of each layer from top to bottom: the order with the fewest crossings that the sweeps come by."""
+    """Vertices of each layer from top to bottom, with the fewest crossings the sweeps find."""
     rows: list[list[int]] = [[] for _ in range(max(at, default=0) + 1)]
-    for vertex in sorted(
-        range(len(at)), key=lambda v: not (left[v] or right[v])
-    ):  # what is not connected goes to the bottom
+    loose_last = sorted(range(len(at)), key=lambda v: not (left[v] or right[v]))
+    for vertex in loose_last:
         rows[at[vertex]].append(vertex)
     best, fewest = rows, _crossings(rows, right)
     for sweep in range(SWEEPS):
@@ -146,19 +145,19 @@ def _heights(
     y = [0.0] * len(size)
     for row in rows:
         for vertex, at in zip(
-            row, _apart([0.0] * len(row), [size[v] for v in row], gap), strict=True
+            row, _spread([0.0] * len(row), [size[v] for v in row], gap), strict=True
         ):
             y[vertex] = at
     for sweep in range(SWEEPS):
         for row in rows if sweep % 2 == 0 else rows[::-1]:
             wanted = [_mean([y[w] for w in (*left[v], *right[v])], y[v]) for v in row]
-            for vertex, at in zip(row, _apart(wanted, [size[v] for v in row], gap), strict=True):
+            for vertex, at in zip(row, _spread(wanted, [size[v] for v in row], gap), strict=True):
                 y[vertex] = at
     return y
 
 
-def _apart(wanted: Sequence[float], size: Sequence[float], gap: float) -> list[float]:
-    """The places nearest to those wanted, in their order, that leave `gap` between neighbours: pool adjacent violators."""
+def _spread(wanted: Sequence[float], size: Sequence[float], gap: float) -> list[float]:
+    """The places nearest to those wanted with `gap` between: pool adjacent violators."""
     offset = [0.0]
     for above, below in pairwise(size):
         offset.append(offset[-1] + (above + below) / 2 + gap)
@@ -167,10 +166,8 @@ def _apart(wanted: Sequence[float], size: Sequence[float], gap: float) -> list[f
         mean, members = want - shift, 1
         while pools and pools[-1][0] > mean:
             before, others = pools.pop()
-            mean, members = (
-                (mean * members + before * others) / (members + others),
-                members + others,
-            )
+            mean = (mean * members + before * others) / (members + others)
+            members += others
         pools.append((mean, members))
     level = [mean for mean, members in pools for _ in range(members)]
     return [value + shift for value, shift in zip(level, offset, strict=False)]

@@ -1,4 +1,7 @@
-"""HTML and SVG by small functions. Whatever is not already markup is escaped, so no name from a file can become markup."""
+"""HTML and SVG by small functions.
+
+Whatever is not already markup is escaped, so no name from a file can become markup.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,17 @@ class Html(str):
 
 
 def element(tag: str, *children: str, **attributes: str | float | bool | None) -> Html:
-    """An element. Attributes: `class_` is class, `_` is `-`; True stands alone, None and False are left out."""
+    """An element. Attributes: `class_` is class, `_` is `-`; None and False are left out."""
     written = "".join(
         _attribute(key, value)
         for key, value in attributes.items()
         if value is not None and value is not False
     )
-    return Html(
-        f"<{tag}{written}>" if tag in VOID else f"<{tag}{written}>{joined(children)}</{tag}>"
-    )
+    opening = f"<{tag}{written}>"
+    return Html(opening if tag in VOID else f"{opening}{join(children)}</{tag}>")
 
 
-def joined(parts: Iterable[str]) -> Html:
+def join(parts: Iterable[str]) -> Html:
     """Several pieces, one after another."""
     return Html("".join(part if isinstance(part, Html) else escape(part) for part in parts))
 

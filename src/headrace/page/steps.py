@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import headrace
+from headrace.figures import number, short, shorten
 from headrace.move.change import Arrival
 from headrace.move.steps import Moves, Name
 from headrace.page.markup import Html, element
+from headrace.page.parts import footer, scroll_table, tiles
 from headrace.page.sheet import sheet
-from headrace.page.words import number, short, truncated
+from headrace.page.view import COLOURS
 
 MOST_NODES, MOST_STEPS = 40, 200  # drawn; the words say what is left out
 LANE, GAP, TOP = 15.0, 9.0, 26.0
 LEFT, WIDTH = 150.0, 1000.0
 LETTER = 6.4  # of a label, on average
-COLOURS = 9
 
 
 def steps_page(
@@ -32,90 +33,75 @@ def steps_page(
         _headline(moves, gains, title, notes),
         _picture(moves),
         _table(moves, gains),
-        _footer(command),
+        footer(f"headrace {headrace.__version__}.", command),
     )
 
 
 def _headline(moves: Moves, gains: Sequence[Arrival], title: str, notes: Sequence[str]) -> Html:
     clock = moves.clock
-    verdict = (
-        "Nothing has to be transferred."
-        if not moves.steps
-        else "No schedule of these transfers is quicker."
-        if moves.makespan <= moves.bound * (1 + 1e-9)
-        else f"No schedule of these transfers is quicker than {number(moves.bound)} {clock}."
-    )
-    tiles = [
-        ("steps", number(len(moves.steps))),
-        (f"{moves.unit} transferred", number(moves.units)),
-        (
-            "s for all of it" if clock == "s" else f"{clock}, cost of all steps",
-            number(moves.makespan),
-        ),
+    verdict = "Nothing has to be transferred."
+    if moves.steps:
+        at_best = moves.makespan <= moves.bound * (1 + 1e-9)
+        limit = "" if at_best else f" than {number(moves.bound)} {clock}"
+        verdict = f"No schedule of these transfers is quicker{limit}."
+    all_of_it = "s for all of it" if clock == "s" else f"{clock}, cost of all steps"
+    cells = [
+        (number(len(moves.steps)), "steps"),
+        (number(moves.units), f"{moves.unit} transferred"),
+        (number(moves.makespan), all_of_it),
     ]
     if gains:
-        tiles.append(("s, longest pause of a task", number(max(g.pause_s for g in gains))))
-        tiles.append(("tuples/s less between nodes", number(sum(g.gain for g in gains))))
+        cells.append((number(max(g.pause_s for g in gains)), "s, longest pause of a task"))
+        cells.append((number(sum(g.gain for g in gains)), "tuples/s less between nodes"))
+    said = [element("li", note) for note in (*notes, *moves.notes)]
     return element(
         "header",
         element("h1", title),
         element("p", verdict, class_="verdict"),
-        element(
-            "dl",
-            *(element("div", element("dt", name), element("dd", value)) for name, value in tiles),
-            class_="tiles",
-        ),
-        element("ul", *(element("li", note) for note in (*notes, *moves.notes)), class_="aside")
-        if notes or moves.notes
-        else "",
+        tiles(cells),
+        element("ul", *said, class_="aside") if said else "",
     )
 
 
 def _picture(moves: Moves) -> Html:
     if not moves.steps:
-        return Html("")
+        return Html()
     names = _busiest(moves)
-    shown, row = names[:MOST_NODES], {name: i for i, name in enumerate(names[:MOST_NODES])}
+    shown = names[:MOST_NODES]
     colour = {name: f"c{i % COLOURS}" for i, name in enumerate(names)}
-    steps = moves.steps[:MOST_STEPS]
-    total = sum(step.cost for step in steps) or 1.0
-    height = TOP + len(shown) * (2 * LANE + GAP)
     edges = [0.0]
-    for step in steps:
+    for step in moves.steps[:MOST_STEPS]:
         edges.append(edges[-1] + step.cost)
-    x = [LEFT + (WIDTH - LEFT - 10.0) * edge / total for edge in edges]
-    left_out = (
-        [f"the {MOST_NODES} busiest of {len(names):,} nodes"] if len(names) > MOST_NODES else []
+    x = [LEFT + (WIDTH - LEFT - 10.0) * edge / (edges[-1] or 1.0) for edge in edges]
+    height = TOP + len(shown) * (2 * LANE + GAP)
+    drawing = element(
+        "svg",
+        element("title", "Transfers by node and time"),
+        *_axis(x, edges, moves.clock, height),
+        *(_name(name, i) for i, name in enumerate(shown)),
+        *_blocks(moves, x, {name: i for i, name in enumerate(shown)}, colour),
+        class_="steps",
+        role="img",
+        viewBox=f"0 0 {WIDTH:.0f} {height + 4:.0f}",
     )
-    left_out += (
-        [f"the first {MOST_STEPS} of {len(moves.steps):,} steps"]
-        if len(moves.steps) > MOST_STEPS
-        else []
+    legend = (
+        "Each node has two lanes: above what it sends, below what it receives; "
+        "a block names the other node. Lines part the steps."
     )
     return element(
         "section",
         element("h2", "Who sends to whom, and when"),
-        element(
-            "p",
-            "Each node has two lanes: above what it sends, below what it receives; a block names the other node. Lines part the steps."
-            + (f" Shown: {', '.join(left_out)}." if left_out else ""),
-            class_="lead",
-        ),
-        element(
-            "div",
-            element(
-                "svg",
-                element("title", "Transfers by node and time"),
-                *_axis(x, edges, moves.clock, height),
-                *(_name(name, i) for i, name in enumerate(shown)),
-                *_blocks(moves, x, row, colour),
-                class_="steps",
-                role="img",
-                viewBox=f"0 0 {WIDTH:.0f} {height + 4:.0f}",
-            ),
-            class_="scroll",
-        ),
+        element("p", legend + _left_out(moves, len(names)), class_="lead"),
+        element("div", drawing, class_="scroll"),
     )
+
+
+def _left_out(moves: Moves, nodes: int) -> str:
+    """What of the move is drawn, where that is not all of it."""
+    shown = [f"the {MOST_NODES} busiest of {nodes:,} nodes"] if nodes > MOST_NODES else []
+    if len(moves.steps) > MOST_STEPS:
+        shown.append(f"the first {MOST_STEPS} of {len(moves.steps):,} steps")
+    return f" Shown: {', '.join(shown)}." if shown else ""
 
 
 def _busiest(moves: Moves) -> list[Name]:
@@ -156,7 +142,7 @@ def _axis(x: Sequence[float], edges: Sequence[float], clock: str, height: float)
 def _name(name: Name, row: int) -> Html:
     y = TOP + row * (2 * LANE + GAP) + LANE + 4
     return element(
-        "text", truncated(str(name), 20), x=LEFT - 10, y=y, class_="name", text_anchor="end"
+        "text", shorten(str(name), 20), x=LEFT - 10, y=y, class_="name", text_anchor="end"
     )
 
 
@@ -165,86 +151,53 @@ def _blocks(
 ) -> Iterator[Html]:
     for k, step in enumerate(moves.steps[:MOST_STEPS]):
         for lane in (0, 1):
-            grouped: dict[Name, list[tuple[Name, float]]] = {}
+            others: dict[Name, list[tuple[Name, float]]] = {}
             for t in step.transfers:
                 here, there = (t.source, t.target) if lane == 0 else (t.target, t.source)
                 if here in row:
-                    grouped.setdefault(here, []).append((there, t.units))
-            for here, others in grouped.items():
+                    others.setdefault(here, []).append((there, t.units))
+            for here, transfers in others.items():
                 y = TOP + row[here] * (2 * LANE + GAP) + lane * LANE
-                each = (x[k + 1] - x[k]) / len(
-                    others
-                )  # where several go at once: who, not how their time is divided
-                for i, (there, units) in enumerate(others):
-                    says = (
-                        f"{here} sends {number(units)} {moves.unit} to {there}"
-                        if lane == 0
-                        else f"{here} receives {number(units)} {moves.unit} from {there}"
-                    )
-                    label = truncated(str(there), max(1, int(each / LETTER)))
-                    yield element(
-                        "g",
-                        element("title", f"step {k + 1}: {says}"),
-                        element(
-                            "rect",
-                            x=x[k] + i * each,
-                            y=y,
-                            width=max(each - 0.6, 0.6),
-                            height=LANE - 1.5,
-                            class_=colour[there],
-                            rx=2,
-                        ),
-                        element(
-                            "text", label, x=x[k] + (i + 0.5) * each, y=y + LANE - 5, class_="label"
-                        )
-                        if each > 3 * LETTER
-                        else "",
-                    )
+                # Where several go at once: who, not how their time is divided.
+                width = (x[k + 1] - x[k]) / len(transfers)
+                does = f"step {k + 1}: {here} {'sends' if lane == 0 else 'receives'}"
+                for i, (there, units) in enumerate(transfers):
+                    amount = f"{number(units)} {moves.unit} {'to' if lane == 0 else 'from'}"
+                    at = (x[k] + i * width, y, width)
+                    yield _block(there, f"{does} {amount} {there}", at, colour[there])
+
+
+def _block(other: Name, tooltip: str, at: tuple[float, float, float], colour: str) -> Html:
+    x, y, width = at
+    label = ""
+    if width > 3 * LETTER:
+        text = shorten(str(other), max(1, int(width / LETTER)))
+        label = element("text", text, x=x + 0.5 * width, y=y + LANE - 5, class_="label")
+    wide, high = max(width - 0.6, 0.6), LANE - 1.5
+    return element(
+        "g",
+        element("title", tooltip),
+        element("rect", x=x, y=y, width=wide, height=high, class_=colour, rx=2),
+        label,
+    )
 
 
 def _table(moves: Moves, gains: Sequence[Arrival]) -> Html:
     if not moves.steps:
-        return Html("")
-    titles = ["step", f"from, {moves.clock}", f"takes, {moves.clock}", moves.unit, "transfers"]
-    titles += (
-        ["tasks in place", "pause, s", "gain, tuples/s", "between nodes after it"] if gains else []
-    )
+        return Html()
+    names = ["step", f"from, {moves.clock}", f"takes, {moves.clock}", moves.unit, "transfers"]
+    if gains:
+        names += ["tasks in place", "pause, s", "gain, tuples/s", "between nodes after it"]
     rows: list[Html] = []
     clock = 0.0
     for i, step in enumerate(moves.steps[:MOST_STEPS]):
-        cells = [
-            number(clock),
-            number(step.cost),
-            number(sum(t.units for t in step.transfers)),
-            number(len(step.transfers)),
-        ]
+        units = sum(t.units for t in step.transfers)
+        cells = [clock, step.cost, units, len(step.transfers)]
         if gains:
             g = gains[i]
-            cells += [
-                number(len(g.tasks)),
-                number(g.pause_s),
-                number(g.gain),
-                number(g.inter_node_traffic),
-            ]
-        rows.append(
-            element("tr", element("th", str(i + 1)), *(element("td", cell) for cell in cells))
-        )
+            cells += [len(g.tasks), g.pause_s, g.gain, g.inter_node_traffic]
+        figures = (element("td", number(cell)) for cell in cells)
+        rows.append(element("tr", element("th", str(i + 1)), *figures))
         clock += step.cost
-    head = element("tr", *(element("th", name) for name in titles))
-    return element(
-        "section",
-        element("h2", "Steps"),
-        element(
-            "div",
-            element("table", element("thead", head), element("tbody", *rows)),
-            class_="scroll",
-        ),
-    )
-
-
-def _footer(command: str | None) -> Html:
-    return element(
-        "footer",
-        element("p", f"headrace {headrace.__version__}."),
-        element("pre", command) if command else "",
-    )
+    table = scroll_table((element("th", name) for name in names), rows)
+    return element("section", element("h2", "Steps"), table)

@@ -1,13 +1,14 @@
-"""The section that shows what other machines would carry, and for how much: a curve with the chosen plan on it, and a table."""
+"""The section that shows what other machines would carry, and what they would cost."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+from headrace.figures import NONE, amounts, number, short
 from headrace.page.markup import Html, element
+from headrace.page.parts import scroll_table
 from headrace.page.view import View
-from headrace.page.words import NONE, number, short
 from headrace.planner import Point, TradeOff
 
 WIDTH, HEIGHT = 760.0, 320.0
@@ -26,22 +27,23 @@ def trade_off(view: View) -> Html:
         element("h2", "Rate against cost"),
         element(
             "p",
-            "What other machines would carry, and for how much. The large point is this plan; no plan is above the dashed line.",
+            "What other machines would carry, and for how much. "
+            "The large point is this plan; no plan is above the dashed line.",
             class_="lead",
         ),
-        _drawn(curve),
+        _drawing(curve),
         _table(curve),
     )
 
 
-def _shown(curve: TradeOff) -> tuple[Point, ...]:
+def _points(curve: TradeOff) -> tuple[Point, ...]:
     """All points; a plan that another one beats is not on the curve, but it is the one chosen."""
     points = curve.points if curve.chosen in curve.points else (*curve.points, curve.chosen)
     return tuple(sorted(points, key=lambda p: (p.cost, p.rate)))
 
 
-def _drawn(curve: TradeOff) -> Html:
-    points = _shown(curve)
+def _drawing(curve: TradeOff) -> Html:
+    points = _points(curve)
     across, up = _ticks(max(p.cost for p in points)), _ticks(max(p.rate for p in points))
     limits = [(cost, rate) for cost, rate in curve.limits if cost <= across[-1] and rate <= up[-1]]
 
@@ -81,7 +83,7 @@ def _stairs(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
 
 
 def _ceiling(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
-    """Nothing that costs less than a point is faster than it, so up to its cost the ceiling is its rate."""
+    """Up to the cost of a point its rate is the ceiling: nothing cheaper is faster."""
     (cost, rate), *rest = points
     return f"M{x(0.0):.1f} {y(rate):.1f}H{x(cost):.1f}" + "".join(
         f"V{y(r):.1f}H{x(c):.1f}" for c, r in rest
@@ -89,7 +91,7 @@ def _ceiling(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
 
 
 def _dot(point: Point, x: float, y: float, chosen: bool) -> Html:
-    words = f"{number(point.rate)} tuples/s for {number(point.cost)}: {_machines(point)}"
+    words = f"{number(point.rate)} tuples/s for {number(point.cost)}: {amounts(point.machines)}"
     return element(
         "circle",
         element("title", words),
@@ -101,26 +103,20 @@ def _dot(point: Point, x: float, y: float, chosen: bool) -> Html:
 
 
 def _table(curve: TradeOff) -> Html:
-    names = (element("th", name) for name in ("cost", "tuples/s", "tuples/s per cost"))
-    head = element("tr", *names, element("th", "machines", class_="words"))
+    head = [element("th", name) for name in ("cost", "tuples/s", "tuples/s per cost")]
+    head.append(element("th", "machines", class_="words"))
     rows = (
         element(
             "tr",
             element("th", number(p.cost), scope="row"),
             element("td", number(p.rate)),
             element("td", number(p.rate / p.cost) if p.cost else NONE),
-            element("td", _machines(p), class_="words"),
+            element("td", amounts(p.machines), class_="words"),
             class_="best" if p is curve.chosen else None,
         )
-        for p in _shown(curve)
+        for p in _points(curve)
     )
-    return element(
-        "div", element("table", element("thead", head), element("tbody", *rows)), class_="scroll"
-    )
-
-
-def _machines(point: Point) -> str:
-    return ", ".join(f"{count} {kind}" for kind, count in point.machines.items())
+    return scroll_table(head, rows)
 
 
 def _ticks(largest: float) -> list[float]:

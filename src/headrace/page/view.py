@@ -1,4 +1,4 @@
-"""What every section is given: the results in reading order, the best of them, and the components with their letters."""
+"""What every section is given: the results in reading order, the best, the lettered components."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from headrace import planner
+from headrace.figures import DUST
 from headrace.judge.report import FIGURES
 from headrace.judge.traffic import Workers, stream_crossing
 from headrace.model.problem import UNPLACED, Assignment, Ints, Problem
-from headrace.planner import Planned, TradeOff
+from headrace.planner import TradeOff
+from headrace.planner.result import Outcome, Plan
+from headrace.words import STATES, plan_of, plans_of, state
 
 COLOURS = 9  # classes c0 .. c8 of the style sheet
-STATES = ("feasible", "incomplete", "infeasible", "refused")  # of a result, best first
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,40 +32,46 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Tuples from one operator to another: a stream, or the measured pairs between two operators."""
+    """Tuples between two operators: a stream, or all measured pairs of them."""
 
     source: int
     target: int
     label: str
     tuples_per_s: float  # over all target tasks
-    inter_node: float  # the part that crosses between nodes
+    inter_node: float  # the share of it that crosses between nodes, in tuples/s
 
 
 @dataclass(frozen=True, eq=False)
 class View:
     """Results, best first."""
 
-    results: tuple[Planned, ...]
+    results: tuple[Outcome, ...]
     title: str
     command: str | None
     curve: TradeOff | None = None  # of rate against cost, around the plan
 
     @staticmethod
     def of(
-        results: Sequence[Planned], title: str, command: str | None, curve: TradeOff | None = None
+        results: Sequence[Outcome], title: str, command: str | None, curve: TradeOff | None = None
     ) -> View:
         """Order the results; among equals the order given stays."""
         return View(tuple(sorted(results, key=_rank)), title, command, curve)
 
-    @property
-    def best(self) -> Planned | None:
+    @cached_property
+    def plans(self) -> list[Plan]:
+        """The results that are no refusals."""
+        return plans_of(self.results)
+
+    @cached_property
+    def best(self) -> Plan | None:
         """The best feasible plan."""
-        return planner.best(self.results)
+        best = planner.best(self.results)
+        return None if best is None else plan_of(best)
 
     @property
-    def shown(self) -> Planned | None:
-        """The plan to look at: the best, or where none is feasible the first that is complete enough to draw."""
-        return self.best or next((r for r in self.results if r.assignment is not None), None)
+    def shown(self) -> Plan | None:
+        """The plan to look at: the best, or where none is feasible the first there is."""
+        return self.best or next(iter(self.plans), None)
 
     @property
     def problem(self) -> Problem:
@@ -76,45 +84,15 @@ class View:
         return operators(self.problem)
 
 
-def _rank(result: Planned) -> tuple[int, int, float, int]:
-    """The order of `planner.best`, with the plans that it leaves out behind: incomplete, infeasible, refused."""
-    report, kind = result.report, STATES.index(state(result))
-    if report is None:
+def _rank(result: Outcome) -> tuple[int, int, float, int]:
+    """The order of `planner.best`; behind it what that leaves out: incomplete, broken, refused."""
+    plan, kind = plan_of(result), STATES.index(state(result))
+    if plan is None:
         return (kind, 0, 0.0, 0)
-    value = getattr(report, FIGURES[result.objective])
+    value = getattr(plan.report, FIGURES[plan.objective])
     score = np.inf if value is None else float(value)
-    return (
-        kind,
-        len(report.unplaced),
-        -score if result.objective == "rate" else score,
-        report.nodes_used,
-    )
-
-
-def state(result: Planned) -> str:
-    """A result in a word. An incomplete plan breaks no rule, but leaves topologies out."""
-    if result.report is None:
-        return "refused"
-    return (
-        "feasible"
-        if result.report.feasible
-        else "infeasible"
-        if result.report.violations
-        else "incomplete"
-    )
-
-
-def why(result: Planned) -> str | None:
-    """The first reason a result is no feasible plan; None if it is one."""
-    if result.report is None:
-        return result.refusal.message if result.refusal is not None else "no plan"
-    if result.report.feasible:
-        return None
-    unplaced = [
-        f"topology {name} is not placed: {fields['message']}"
-        for name, fields in result.report.unplaced.items()
-    ]
-    return [*(v.message for v in result.report.violations), *unplaced, "infeasible"][0]
+    score = -score if plan.objective == "rate" else score
+    return (kind, len(plan.report.unplaced), score, plan.report.nodes_used)
 
 
 def operators(problem: Problem) -> tuple[Operator, ...]:
@@ -138,53 +116,50 @@ def letter(number: int) -> str:
 
 
 def flows(problem: Problem, assignment: Assignment | None) -> list[Flow]:
-    """Everything that flows between operators, in the order of the file; what is not placed crosses nothing."""
+    """All that flows between operators, in the file's order; what is not placed crosses nothing."""
     found: list[Flow] = []
     workers = None if assignment is None else Workers.of(assignment)
     for stream in problem.streams:
-        total = stream.tuples_per_s * float(
-            stream.received(int(problem.tasks[stream.target])).sum()
-        )
+        received = stream.received(int(problem.tasks[stream.target]))
+        total = stream.tuples_per_s * float(received.sum())
         crossing = 0.0
         if (
             assignment is not None
             and workers is not None
             and assignment.node[problem.first[stream.source]] != UNPLACED
         ):
-            crossing = _dustless(stream_crossing(problem, workers, stream).inter_node, total)
-        grouping = (
-            f"{stream.grouping} ({', '.join(stream.fields)})" if stream.fields else stream.grouping
-        )
-        label = grouping if stream.name == "default" else f"{stream.name}: {grouping}"
+            crossing = _drop_dust(stream_crossing(problem, workers, stream).inter_node, total)
+        fields = f" ({', '.join(stream.fields)})" if stream.fields else ""
+        name = "" if stream.name == "default" else f"{stream.name}: "
         source, target = int(problem.operator[stream.source]), int(problem.operator[stream.target])
-        found.append(Flow(source, target, label, total, crossing))
-    return found + _measured(problem, assignment)
+        found.append(Flow(source, target, f"{name}{stream.grouping}{fields}", total, crossing))
+    return found + _pair_flows(problem, assignment)
 
 
-def _measured(problem: Problem, assignment: Assignment | None) -> list[Flow]:
+def _pair_flows(problem: Problem, assignment: Assignment | None) -> list[Flow]:
+    """Measured pairs of tasks, added up by their operators."""
     pairs = problem.pairs
     if not len(pairs):
         return []
     operator = problem.operator[problem.component_of]
     size = int(operator.max()) + 1
-    joined, flow = np.unique(
+    ends, flow = np.unique(
         operator[pairs.source] * size + operator[pairs.target], return_inverse=True
     )
     total = np.bincount(flow, pairs.tuples_per_s)
-    crossing = np.zeros(len(joined))
+    crossing = np.zeros(len(ends))
     if assignment is not None:
         a, b = assignment.node[pairs.source], assignment.node[pairs.target]
-        crossing = np.bincount(
-            flow, pairs.tuples_per_s * ((a != b) & (a != UNPLACED) & (b != UNPLACED))
-        )
+        crosses = (a != b) & (a != UNPLACED) & (b != UNPLACED)
+        crossing = np.bincount(flow, pairs.tuples_per_s * crosses)
     label = "" if problem.bare else "measured"
-    rows = zip(joined.tolist(), total.tolist(), crossing.tolist(), strict=True)
+    rows = zip(ends.tolist(), total.tolist(), crossing.tolist(), strict=True)
     return [
-        Flow(key // size, key % size, label, sent, _dustless(crosses, sent))
+        Flow(key // size, key % size, label, sent, _drop_dust(crosses, sent))
         for key, sent, crosses in rows
     ]
 
 
-def _dustless(part: float, whole: float) -> float:
-    """Differences of equal sums leave dust; what is below a billionth of the whole is none."""
-    return 0.0 if part < 1e-9 * whole else part
+def _drop_dust(share: float, whole: float) -> float:
+    """The share, or none where it is no more than rounding leaves."""
+    return 0.0 if share < DUST * whole else share

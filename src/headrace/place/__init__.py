@@ -1,4 +1,8 @@
-"""Which task in which worker on which node? One file per scheduler, one signature: problem -> assignment."""
+"""Which task runs in which worker on which node? One file per scheduler.
+
+All have one signature: `(problem: Problem, request: Request, *, options) -> Assignment`. A
+scheduler that reads nothing of the request leaves it out.
+"""
 
 # name -> module; the module holds a function of the same name. One line per scheduler.
 SCHEDULERS: dict[str, str] = {

@@ -18,8 +18,8 @@ import numpy as np
 
 from headrace.model.arrays import Ints
 from headrace.model.problem import Assignment, Pairs, Problem
-from headrace.place.building_blocks.grouping import Affinity, by_traffic, group_by_pairs
-from headrace.place.building_blocks.node_power import by_power, computation_power
+from headrace.place.building_blocks.grouping import Affinity, group_by_pairs, sort_by_traffic
+from headrace.place.building_blocks.node_power import computation_power, rank_nodes
 from headrace.place.building_blocks.slot_filling import SlotTraffic, fill_nodes, slots_by_traffic
 from headrace.place.building_blocks.topologies import each_topology
 
@@ -47,7 +47,7 @@ def map_executors_to_slots(
         return np.zeros(executors, dtype=np.int64)
     if workers >= executors:
         return np.arange(executors)
-    return group_by_pairs(by_traffic(pairs), executors, workers, affinity)
+    return group_by_pairs(sort_by_traffic(pairs), executors, workers, affinity)
 
 
 def map_slots_to_nodes(
@@ -56,5 +56,5 @@ def map_slots_to_nodes(
     """Algorithm 6: the busiest slot to the most powerful node, node after node."""
     ranked = slots_by_traffic(pairs, slot_of, slot_traffic)
     return fill_nodes(
-        problem, slot_of, ranked, by_power(problem, computation_power(problem, alpha))
+        problem, slot_of, ranked, rank_nodes(problem, computation_power(problem, alpha))
     )

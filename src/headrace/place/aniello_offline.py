@@ -1,4 +1,4 @@
-"""Aniello's offline scheduler: components from upstream to downstream, each beside the components that feed it.
+"""Aniello's offline scheduler: each component beside those that feed it, upstream ones first.
 
 Source    L. Aniello, R. Baldoni, L. Querzoni, Adaptive Online Scheduling in Storm, DEBS 2013, as
           the authors' implementation does it.
@@ -20,7 +20,7 @@ import numpy as np
 from headrace.errors import InvalidInput
 from headrace.model.arrays import TOLERANCE, Ints
 from headrace.model.problem import Assignment, Problem
-from headrace.place.building_blocks.operators import Operator, operators
+from headrace.place.building_blocks.operators import Operator, list_operators
 from headrace.place.building_blocks.slots import free_slots, refuse_without_slots
 from headrace.place.building_blocks.topologies import each_topology
 
@@ -31,15 +31,15 @@ def aniello_offline(
 ) -> Assignment:
     """Executors to slots along the graph, then slots to nodes in turn.
 
-    alfa lets slots be filled unevenly, beta spreads slots over more nodes, and from the share
-    epsilon of the components on, empty slots come first; each from 0 to 1.
+    alfa lets slots be filled unevenly and beta spreads slots over more nodes; after the share
+    epsilon of the components, empty slots come first. Each is from 0 to 1.
     """
     refuse_outside_unit("aniello-offline", alfa=alfa, beta=beta, epsilon=epsilon)
     available = int(problem.free_slots.sum())
     refuse_without_slots(problem, 1, available)
     slots = min(problem.worker_count(0), problem.task_count, available)
     slot_of = executors_to_slots(
-        operators(problem), slots, most_in_one(problem.task_count, slots, alfa), epsilon
+        list_operators(problem), slots, most_in_one(problem.task_count, slots, alfa), epsilon
     )
     return slots_to_nodes(problem, slot_of, beta)
 
@@ -52,17 +52,17 @@ def refuse_outside_unit(name: str, **options: float) -> None:
 
 
 def most_in_one(things: int, places: int, slack: float) -> int:
-    """The most things in one place: even at slack 0, all that can be while every other place has one at slack 1."""
+    """The most things in one place: an even share at slack 0, all but one per other place at 1."""
     even = -(-things // places)
     return even + math.ceil(slack * ((things - places + 1) - even) - TOLERANCE)
 
 
 def executors_to_slots(graph: list[Operator], slots: int, most: int, epsilon: float) -> Ints:
-    """The slot of each executor: those that hold an input first, then the others, in turn until they are full, [T]."""
+    """The slot of each executor, [T]: in turn the slots that hold an input, then the others."""
     slot_of = np.full(sum(len(operator.tasks) for operator in graph), -1, dtype=np.int64)
     count = [0] * slots
     holds: list[set[int]] = [set() for _ in range(slots)]  # operators in each slot
-    for index, o in enumerate(upstream_first(graph)):
+    for index, o in enumerate(sort_upstream_first(graph)):
         inputs = set(graph[o].parents)
         open_slots = [s for s in range(slots) if count[s] < most]
         primary = [s for s in open_slots if holds[s] & inputs]
@@ -86,8 +86,8 @@ def executors_to_slots(graph: list[Operator], slots: int, most: int, epsilon: fl
     return slot_of
 
 
-def upstream_first(graph: list[Operator]) -> list[int]:
-    """Operators so that those that feed come before those that are fed; on a cycle, one that is fed from before comes first."""
+def sort_upstream_first(graph: list[Operator]) -> list[int]:
+    """Operators in topological order; a cycle starts with one that is fed from outside."""
     order: dict[int, None] = {}
     waiting = dict.fromkeys(range(len(graph)))
 
@@ -102,18 +102,18 @@ def upstream_first(graph: list[Operator]) -> list[int]:
     return list(order)
 
 
-def nodes_to_use(free: Ints, slots: int, beta: float) -> int:
-    """How many of the nodes with most free slots take the slots: the fewest that hold them at beta 0, all that can at beta 1."""
+def count_nodes_to_use(free: Ints, slots: int, beta: float) -> int:
+    """How many nodes take the slots: the fewest that hold them at beta 0, all that can at 1."""
     room = np.cumsum(np.sort(free[free > 0])[::-1])
     fewest = int(np.searchsorted(room, slots)) + 1
     return fewest + math.ceil(beta * (min(len(room), slots) - fewest) - TOLERANCE)
 
 
 def slots_to_nodes(problem: Problem, slot_of: Ints, beta: float) -> Assignment:
-    """Slots in turn to the nodes with most free slots."""
+    """Deal slots in turn to the nodes with most free slots."""
     used, slot_of = np.unique(slot_of, return_inverse=True)
     by_free = np.argsort(-problem.free_slots, kind="stable")[
-        : nodes_to_use(problem.free_slots, len(used), beta)
+        : count_nodes_to_use(problem.free_slots, len(used), beta)
     ]
     per_node = [(n, free_slots(problem, n).tolist()) for n in by_free.tolist()]
     rounds = [

@@ -1,8 +1,8 @@
-"""Aniello's online scheduler (OLS): busiest pairs into one slot, then busiest pairs of slots onto one node.
+"""Aniello's online scheduler (OLS): busiest pairs into one slot, then busiest slots on one node.
 
 Source    L. Aniello, R. Baldoni, L. Querzoni, Adaptive Online Scheduling in Storm, DEBS 2013, as
           the authors' implementation does it; Eskandari (section 3.2) and Souravlas (section 2)
-          tell it shorter.
+          describe it in short.
 Maturity  faithful
 Guards    slots are never overcommitted; CPU is kept within a node where the pairs allow it, but may
           be exceeded, and memory, bandwidth, worker heap, pins and separations may be violated (the
@@ -25,8 +25,14 @@ from headrace.errors import HeadraceError, Infeasible, InvalidInput, Unsupported
 from headrace.judge.traffic import traffic
 from headrace.model.arrays import TOLERANCE, Floats, Ints, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Pairs, Problem
-from headrace.place.aniello_offline import most_in_one, nodes_to_use, refuse_outside_unit
-from headrace.place.building_blocks.greedy import Links, descending, first_best, limits, links_of
+from headrace.place.aniello_offline import count_nodes_to_use, most_in_one, refuse_outside_unit
+from headrace.place.building_blocks.greedy import (
+    Links,
+    first_best,
+    limits,
+    links_of,
+    order_descending,
+)
 from headrace.place.building_blocks.pair_packing import (
     Bins,
     new_bins,
@@ -35,7 +41,7 @@ from headrace.place.building_blocks.pair_packing import (
     put_somewhere,
 )
 from headrace.place.building_blocks.slots import free_slots, refuse_without_slots
-from headrace.place.building_blocks.topologies import used
+from headrace.place.building_blocks.topologies import sum_demand_by_node
 from headrace.place.storm_even import interleaved_slots, storm_order
 
 MOST_ENTRIES = 100_000_000  # executors x slots: the table of traffic between them
@@ -50,7 +56,7 @@ def aniello_online(
     delta: float = 0.0,
     improve: float = 10.0,
 ) -> Assignment:
-    """The plan of both phases; the current plan instead, where the new one is not better by `improve` percent.
+    """The plan of both phases, or the current one where the new is not `improve` percent better.
 
     A slot takes at most gamma x its even share of the load; alfa and delta let slots and nodes be
     filled unevenly; beta spreads a topology over more nodes.
@@ -61,7 +67,7 @@ def aniello_online(
     plan = both_phases(problem, gamma, alfa, beta, delta)
     return (
         plan
-        if problem.current is None or worth_it(problem, problem.current, plan, improve)
+        if problem.current is None or is_worth_it(problem, problem.current, plan, improve)
         else problem.current
     )
 
@@ -81,7 +87,7 @@ class Group:
 def both_phases(
     problem: Problem, gamma: float, alfa: float, beta: float, delta: float
 ) -> Assignment:
-    """Slots for the executors of each topology, by priority; then nodes for the slots of all of them together."""
+    """Slots for the executors of each topology, by priority; then nodes for all slots together."""
     pairs = problem.task_pairs()
     links = links_of(pairs, problem.task_count)
     refused: dict[str, HeadraceError] = {}
@@ -98,7 +104,7 @@ def both_phases(
     if not groups:
         raise next(iter(refused.values()))
     node_of_slot = slots_to_nodes(problem, links, groups, beta, delta)
-    return assignment(problem, groups, node_of_slot, refused)
+    return assign_workers(problem, groups, node_of_slot, refused)
 
 
 def executors_to_slots(
@@ -110,7 +116,7 @@ def executors_to_slots(
     gamma: float,
     alfa: float,
 ) -> Group:
-    """Phase 1: the slots of one topology's executors, of which `left` can be had."""
+    """Phase 1: slots for the executors of one topology; `left` slots are still free."""
     mine = problem.topology[problem.component_of] == topology
     refuse_without_slots(problem.only(topology, problem.taken, problem.slot_taken), 1, left)
     talks = np.diff(links.start) > 0
@@ -128,10 +134,16 @@ def executors_to_slots(
 def busy_to_slots(
     problem: Problem, pairs: Pairs, links: Links, busy: Ints, slots: int, gamma: float, alfa: float
 ) -> Ints:
-    """Pairs of executors, busiest first, into slots of even load; then every empty slot gets the executor it costs least, [busy]."""
+    """Executors into slots of even load by their pairs, busiest first, [busy].
+
+    Then every slot that stayed empty gets the executor that costs the least traffic.
+    """
     if len(busy) * slots > MOST_ENTRIES:
         size = len(busy) * slots
-        message = f"needs a table of {len(busy):,} executors x {slots:,} slots; the most it takes is {MOST_ENTRIES:,} entries"
+        message = (
+            f"needs a table of {len(busy):,} executors x {slots:,} slots; "
+            f"the most it takes is {MOST_ENTRIES:,} entries"
+        )
         raise Unsupported(
             message,
             resource="table",
@@ -162,9 +174,9 @@ def busy_to_slots(
         most,
         own,
     )
-    order = descending(rate)
+    order = order_descending(rate)
     source, target = source[order], target[order]
-    pack_pairs(bins, source, target, between(own, source, target))
+    pack_pairs(bins, source, target, traffic_between(own, source, target))
     for empty in np.flatnonzero(bins.inside[:, 0] == 0).tolist():
         movable = np.flatnonzero(bins.inside[bins.at, 0] > 1)
         lost = bins.pull[movable, bins.at[movable]]
@@ -172,7 +184,7 @@ def busy_to_slots(
     return bins.at
 
 
-def between(links: Links, a: Ints, b: Ints) -> Floats:
+def traffic_between(links: Links, a: Ints, b: Ints) -> Floats:
     """Traffic between the items of pairs, both directions added."""
     items = len(links.start) - 1
     key = np.repeat(np.arange(items), np.diff(links.start)) * items + links.other  # ascending
@@ -182,7 +194,7 @@ def between(links: Links, a: Ints, b: Ints) -> Floats:
 def slots_to_nodes(
     problem: Problem, links: Links, groups: list[Group], beta: float, delta: float
 ) -> Ints:
-    """Phase 2: the node of every slot that holds executors with traffic, in the order of the groups."""
+    """Phase 2: a node for every slot that holds executors with traffic, in order of the groups."""
     first = np.cumsum([0, *(group.slots for group in groups)])
     slots = int(first[-1])
     if not slots:
@@ -199,7 +211,7 @@ def slots_to_nodes(
     )
     between_slots = slot_links(links, slot_of, slots)
     use = [
-        nodes_to_use(problem.free_slots, group.slots, beta) if group.slots else 1
+        count_nodes_to_use(problem.free_slots, group.slots, beta) if group.slots else 1
         for group in groups
     ]
     most = np.array(
@@ -221,13 +233,13 @@ def slots_to_nodes(
     a = np.repeat(np.arange(slots), np.diff(between_slots.start))
     once = a < between_slots.other
     a, b, weight = a[once], between_slots.other[once], between_slots.weight[once]
-    order = descending(weight)
+    order = order_descending(weight)
     pack_pairs(bins, a[order], b[order], weight[order])
     for slot in np.flatnonzero(bins.at < 0).tolist():  # no traffic with other slots
         put_somewhere(bins, slot)
     for g in range(len(groups)):
         mine = np.flatnonzero(owner == g)
-        while len(np.unique(bins.at[mine])) < use[g] and spread(bins, mine, g):
+        while len(np.unique(bins.at[mine])) < use[g] and spread_slots(bins, mine, g):
             pass
     return bins.at
 
@@ -242,8 +254,12 @@ def slot_links(links: Links, slot_of: Ints, slots: int) -> Links:
     )
 
 
-def spread(bins: Bins, mine: Ints, group: int) -> bool:
-    """Move the slot that adds least traffic between nodes from a node with several of its topology to the least loaded one with none."""
+def spread_slots(bins: Bins, mine: Ints, group: int) -> bool:
+    """Move a slot to a node that has none of its topology; whether there was one to move.
+
+    It leaves a node with several: the slot that adds the least traffic between nodes, to the
+    least loaded node.
+    """
     movable = mine[bins.inside[bins.at[mine], group] > 1]
     unused = np.flatnonzero((bins.inside[:, group] == 0) & (bins.room > 0))
     for node in unused[np.argsort(bins.load[unused], kind="stable")].tolist():
@@ -255,10 +271,13 @@ def spread(bins: Bins, mine: Ints, group: int) -> bool:
     return False
 
 
-def assignment(
+def assign_workers(
     problem: Problem, groups: list[Group], node_of_slot: Ints, refused: dict[str, HeadraceError]
 ) -> Assignment:
-    """Slots numbered on their nodes, and executors without traffic dealt over slots of their own or those of their topology."""
+    """Number the slots on their nodes, and deal the executors without traffic over slots.
+
+    These are slots of their own where `workers` allows, else those of their topology.
+    """
     node, worker = np.full((2, problem.task_count), UNPLACED, dtype=np.int64)
     open_slots = [free_slots(problem, n).tolist()[::-1] for n in range(len(problem.nodes))]
     place = np.array(
@@ -284,20 +303,21 @@ def assignment(
     return Assignment(node, worker, refused)
 
 
-def worth_it(problem: Problem, current: Assignment, plan: Assignment, improve: float) -> bool:
-    """Whether a plan takes enough traffic off the network, or load off an overloaded node, to replace one that runs."""
-    if not runs(problem, current):
+def is_worth_it(problem: Problem, current: Assignment, plan: Assignment, improve: float) -> bool:
+    """Whether a plan saves enough traffic, or relieves an overloaded node, to replace another."""
+    if not can_run(problem, current):
         return True
     if plan.refused:
         return False
     before, after = traffic(problem, current).inter_node, traffic(problem, plan).inter_node
-    was, becomes = used(problem, current)[:, CPU], used(problem, plan)[:, CPU]
+    was = sum_demand_by_node(problem, current)[:, CPU]
+    becomes = sum_demand_by_node(problem, plan)[:, CPU]
     relieved = (was > limits(problem.free[:, CPU])) & (becomes < was * (1 - TOLERANCE))
     return bool(before * (1 - improve / 100) >= after or relieved.any())
 
 
-def runs(problem: Problem, plan: Assignment) -> bool:
-    """Whether every task of a plan has a slot that is there, not taken by others and not shared by topologies."""
+def can_run(problem: Problem, plan: Assignment) -> bool:
+    """Whether every task has a slot that exists, is not taken and holds one topology."""
     if (plan.node == UNPLACED).any() or (plan.worker >= problem.slots[plan.node]).any():
         return False
     if problem.slot_taken[plan.node, plan.worker].any():

@@ -1,4 +1,4 @@
-"""BAN-Storm: group executors by traffic, fill first the nodes that are strong in what bounds the topology, bandwidth included.
+"""BAN-Storm: group executors by traffic, fill the nodes strongest in what the topology needs most.
 
 Source    A. Muhammad, PhD thesis 2023, section 3.4, algorithms 7-9, eq. 3.1 and 3.3, tables
           3.7-3.10.
@@ -14,8 +14,8 @@ Differs   traffic is measured to the seed pair (option affinity=group: to the wh
 from __future__ import annotations
 
 from headrace.model.problem import Assignment, Ints, Pairs, Problem
-from headrace.place.building_blocks.grouping import Affinity, by_traffic, group_by_pairs
-from headrace.place.building_blocks.node_power import by_power, node_power
+from headrace.place.building_blocks.grouping import Affinity, group_by_pairs, sort_by_traffic
+from headrace.place.building_blocks.node_power import node_power, rank_nodes
 from headrace.place.building_blocks.slot_filling import SlotTraffic, fill_nodes, slots_by_traffic
 from headrace.place.building_blocks.topologies import each_topology
 
@@ -29,10 +29,10 @@ def ban_storm(
     affinity: Affinity = "seed_pair",
     slot_traffic: SlotTraffic = "internal",
 ) -> Assignment:
-    """Algorithm 7: group executors by traffic, then map the groups to nodes. The weights are those of algorithm 9."""
+    """Algorithm 7: group executors by traffic, then map the groups to nodes, weighed by alg. 9."""
     pairs = problem.task_pairs()
     slot_of = group_by_pairs(
-        by_traffic(pairs), problem.task_count, problem.worker_count(0), affinity
+        sort_by_traffic(pairs), problem.task_count, problem.worker_count(0), affinity
     )
     return physical_mapping(problem, pairs, slot_of, bound_weight, other_weight, slot_traffic)
 
@@ -48,5 +48,8 @@ def physical_mapping(
     """Algorithm 8: the busiest slot to the most powerful node, node after node."""
     ranked = slots_by_traffic(pairs, slot_of, slot_traffic)
     return fill_nodes(
-        problem, slot_of, ranked, by_power(problem, node_power(problem, bound_weight, other_weight))
+        problem,
+        slot_of,
+        ranked,
+        rank_nodes(problem, node_power(problem, bound_weight, other_weight)),
     )

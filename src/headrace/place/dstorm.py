@@ -1,4 +1,4 @@
-"""D-Storm: fill one node at a time with the tasks that bring most traffic into it for what they need.
+"""D-Storm: fill one node at a time with the tasks that add most traffic for what they need.
 
 Source    X. Liu and R. Buyya, D-Storm, ICPADS 2017, from general knowledge of it and from what
           Eskandari (section 3.2) and Muhammad (section 2.2.3) say.
@@ -27,10 +27,10 @@ from headrace.place.building_blocks.topologies import each_topology
 
 @each_topology
 def dstorm(problem: Problem, *, weight: float = 1.0) -> Assignment:
-    """Open the nodes with most resources first; into each put the fitting task of highest priority until none fits."""
+    """Fill the nodes with most resources first, each with the tasks of highest priority."""
     if weight < 0:
         raise InvalidInput(f"dstorm: option weight is {weight:g}; it cannot be negative")
-    nodes = by_resources(problem)
+    nodes = sort_by_resources(problem)
     refuse_without_slots(problem, 1, len(nodes))
     links = links_of(problem.task_pairs(), problem.task_count)
     node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
@@ -65,8 +65,8 @@ def dstorm(problem: Problem, *, weight: float = 1.0) -> Assignment:
     return one_worker_per_node(problem, node)
 
 
-def by_resources(problem: Problem) -> Ints:
-    """Nodes with a free slot by the smaller of their shares of the cluster's CPU and memory, largest first; then by the mean."""
+def sort_by_resources(problem: Problem) -> Ints:
+    """Nodes with a free slot, largest first: by the smaller share of CPU or memory, then mean."""
     nodes = np.flatnonzero(problem.free_slots > 0)
     free = problem.free[nodes][:, [CPU, MEMORY]]
     stated = np.isfinite(free)
@@ -76,7 +76,10 @@ def by_resources(problem: Problem) -> Ints:
 
 
 def needed_share(need: Floats, free: Floats) -> Floats:
-    """What tasks need of a node, as the mean over the resources whose limit is known; never 0, so that it can divide, [T]."""
+    """The share of a node that each task needs, as the mean over resources with a limit, [T].
+
+    Never 0, so that it can divide.
+    """
     known = np.isfinite(free) & (free > 0)
     if not known.any():
         return np.ones(len(need))

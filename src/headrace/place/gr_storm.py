@@ -24,7 +24,7 @@ from scipy.sparse import csgraph, csr_array
 
 from headrace.errors import Unsupported
 from headrace.model.problem import Assignment, Bools, Floats, Ints, Pairs, Problem
-from headrace.place.building_blocks.node_power import by_power, gflops
+from headrace.place.building_blocks.node_power import gflops, rank_nodes
 from headrace.place.building_blocks.slot_filling import SlotTraffic, fill_nodes, slots_by_traffic
 from headrace.place.building_blocks.topologies import each_topology
 
@@ -41,7 +41,10 @@ _maximum_flow = cast("Callable[..., Any]", csgraph.maximum_flow)
 def gr_storm(problem: Problem, *, slot_traffic: SlotTraffic = "internal") -> Assignment:
     """Algorithm 10: part the weighted graph, then map the parts to workers."""
     if problem.pair_count > MOST_PAIRS:
-        message = f"gr-storm would cut {problem.pair_count:,} task pairs; the most it takes is {MOST_PAIRS:,}"
+        message = (
+            f"gr-storm would cut {problem.pair_count:,} task pairs; "
+            f"the most it takes is {MOST_PAIRS:,}"
+        )
         raise Unsupported(
             message,
             resource="task pairs",
@@ -55,7 +58,7 @@ def gr_storm(problem: Problem, *, slot_traffic: SlotTraffic = "internal") -> Ass
 
 
 def max_flow_min_cut(problem: Problem, pairs: Pairs, workers: int) -> Ints:
-    """Cut the part with most executors (then: most traffic inside, first) until there is a part for every worker, [T]."""
+    """The part of each executor: the largest part is cut until every worker has one, [T]."""
     part_of = np.zeros(problem.task_count, dtype=np.int64)
     parts = min(workers, problem.task_count)
     if parts > 1:
@@ -85,7 +88,7 @@ def largest_part(part_of: Ints, pairs: Pairs, parts: int) -> int:
 
 
 def far_side(source: Ints, target: Ints, tuples_per_s: Floats, executors: int) -> Bools:
-    """The executors to split off from a graph: behind its minimum cut, or outside its largest component, [executors]."""
+    """The executors to split off: behind the minimum cut, or outside the largest component."""
     capacity = capacities(tuples_per_s)
     graph = csr_array((capacity, (source, target)), shape=(executors, executors))
     count, component = _components(graph, directed=False)
@@ -109,8 +112,8 @@ def far_side(source: Ints, target: Ints, tuples_per_s: Floats, executors: int) -
 def capacities(tuples_per_s: Floats) -> NDArray[np.int32]:
     """Traffic as 32-bit integers that together stay below INFINITE.
 
-    A few units more for every edge: between cuts that carry the same but for rounding, the number
-    of edges then decides.
+    Every edge gets a few units more, so that between cuts that carry the same but for rounding
+    the number of edges decides.
     """
     per_edge = 4 + 4000 // max(1, len(tuples_per_s))
     total = float(tuples_per_s.sum())
@@ -155,5 +158,5 @@ def map_partitions_to_workers(
         problem,
         slot_of,
         slots_by_traffic(pairs, slot_of, slot_traffic),
-        by_power(problem, gflops(problem)),
+        rank_nodes(problem, gflops(problem)),
     )

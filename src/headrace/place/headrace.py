@@ -1,4 +1,4 @@
-"""Headrace's own scheduler: anytime search on counts of tasks per node, every resource, pin and separation kept.
+"""Headrace's own scheduler: search over task counts per node; every resource and rule is kept.
 
 Source    ours; annealed local search over (class, node) counts from several constructions, for
           traffic or for speed.
@@ -7,6 +7,7 @@ Guards    CPU, memory and further resources, slots, worker heap, pins and separa
           broken; bandwidth where a plan was found that keeps it.
 Differs   nothing to differ from. Local-or-shuffle counts as shuffle while searching; the judge
           counts what stays.
+Objectives traffic, rate, batch, nodes, balance
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from headrace.errors import HeadraceError, InvalidInput
+from headrace.errors import HeadraceError, InvalidInput, Unsupported
 from headrace.judge.traffic import traffic
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
-from headrace.place.building_blocks.refusal import refusal
-from headrace.place.building_blocks.topologies import used
+from headrace.place.building_blocks.too_little_room import too_little_room
+from headrace.place.building_blocks.topologies import sum_demand_by_node
 from headrace.place.building_blocks.workers import workers_inside
 from headrace.solve.classes import Classes, classes_of
 from headrace.solve.instance import Instance
@@ -35,11 +36,9 @@ from headrace.solve.rate.spread import spread
 
 MOST_CHOICES = 2_000_000  # busy nodes x nodes in the matching of groups to nodes
 PACKINGS, PACKING_STEPS = 8, 20_000  # rates tried by packing, and steps of search for each
-FIRST_STEP, LEAST_STEP = (
-    0.001,
-    1e-4,
-)  # how much higher the first rate is, and what is not worth a try
-JUST_ABOVE = 1e-6  # relative
+FIRST_STEP = 0.001  # how much higher the first rate tried is, as a share
+LEAST_STEP = 1e-4  # a smaller step is not worth a try
+JUST_ABOVE = 1e-6  # as a share
 
 
 def headrace(
@@ -52,7 +51,7 @@ def headrace(
     refused: dict[str, HeadraceError] = {}
     x = search_counts(problem, classes, request, move_cost or 0.0)
     if x is None:
-        classes, refused = without_the_impossible(problem, classes)
+        classes, refused = drop_impossible_topologies(problem, classes)
         x = search_counts(problem, classes, request, move_cost or 0.0)
         assert x is not None, "what was found with less effort is found with more"
     return assign_tasks(problem, classes, x, refused)
@@ -67,9 +66,8 @@ def search_counts(
     current = None if problem.current is None else classes.counts(problem.current.node)
     cost = None if current is None else move_cost * problem.state_mb[classes.component]
     prefer = "nodes" if objective == "nodes" else "traffic"
-    first_steps = (
-        PACKING_STEPS if objective == "rate" and steps is None else steps
-    )  # for a rate, traffic comes last
+    # For a rate, traffic comes last: a short search is enough here.
+    first_steps = PACKING_STEPS if objective == "rate" and steps is None else steps
     found = least_crossing_search(
         classes.instance,
         current=current,
@@ -82,16 +80,18 @@ def search_counts(
     if found is None:
         return None
     if objective in ("traffic", "nodes"):
-        x = found.x if current is not None else on_the_roomiest_nodes(problem, classes, found.x)
+        x = found.x if current is not None else move_to_roomiest_nodes(problem, classes, found.x)
         if bandwidth_suffices(problem, classes, x):
             return x
         return fast_counts(
             problem, classes, x, "rate", seed=seed, steps=steps, deadline=deadline, enough=1.0
         )
+    if objective not in ("rate", "batch", "balance"):
+        raise Unsupported(f"headrace does not know the objective {objective}")
     x = fast_counts(problem, classes, found.x, objective, seed=seed, steps=steps, deadline=deadline)
     if objective == "batch":
-        # Between tasks packed together and tasks spread out lie plans that are worse than both: a
-        # search finds only its own side.
+        # Plans between tasks packed together and tasks spread out are worse than both, so a search
+        # from one side never reaches the other: search from both.
         costs = costs_of(problem, classes)
         cores = np.where(np.isfinite(costs.cores), costs.cores, 1.0)
         starts = [*spread(classes.instance, costs.stage, cores)]
@@ -103,12 +103,12 @@ def search_counts(
             x = min(x, other, key=lambda counts: batch_time(problem, classes, counts))
     if objective != "rate":
         return x
-    x = packed_for_more(problem, classes, x, seed, deadline)
-    return less_traffic_at_the_same_rate(problem, classes, x, request)
+    x = pack_for_more_rate(problem, classes, x, seed, deadline)
+    return reduce_traffic_at_same_rate(problem, classes, x, request)
 
 
-def on_the_roomiest_nodes(problem: Problem, classes: Classes, x: Ints) -> Ints:
-    """The same groups of tasks on other nodes, so that the fullest node is as little full as may be: traffic stays as it is."""
+def move_to_roomiest_nodes(problem: Problem, classes: Classes, x: Ints) -> Ints:
+    """Move whole groups of tasks so that the fullest node is less full; traffic stays the same."""
     full = fullness(problem, classes, x)
     busy = np.flatnonzero(x.any(axis=0))
     if len(busy) * len(problem.nodes) > MOST_CHOICES or not np.isfinite(full).any(axis=1).all():
@@ -123,7 +123,7 @@ def on_the_roomiest_nodes(problem: Problem, classes: Classes, x: Ints) -> Ints:
 
 
 def fullness(problem: Problem, classes: Classes, x: Ints) -> Floats:
-    """CPU that the tasks of each busy node would take of each node's, inf where they may not go, [busy, N]."""
+    """CPU share of each busy node's tasks on each node; inf where they do not fit, [busy, N]."""
     instance = classes.instance
     busy = np.flatnonzero(x.any(axis=0))
     on_type = np.einsum("cb,yck->byk", x[:, busy].astype(np.float64), instance.demand)
@@ -150,10 +150,13 @@ def bandwidth_suffices(problem: Problem, classes: Classes, x: Ints) -> bool:
     )
 
 
-def packed_for_more(
+def pack_for_more_rate(
     problem: Problem, classes: Classes, x: Ints, seed: int, deadline: Callable[[], bool] | None
 ) -> Ints:
-    """A plan for a higher rate, if packing finds one: rates above what x sustains, further up after each that is reached, closer after a miss."""
+    """Look for a plan with a higher rate by packing tasks as large as they are at that rate.
+
+    Each rate that is reached doubles the next step up, each miss halves it.
+    """
     low = sustained(problem, classes, x)
     room, count = classes.instance.capacity[:, CPU], classes.instance.count
     costs = costs_of(problem, classes)
@@ -161,13 +164,13 @@ def packed_for_more(
     if not 0 < low < np.inf or not np.isfinite(room).all() or grows <= 0:
         return x
     high = (float(np.maximum(room, 0.0).sum()) - fixed) / grows
-    x = filled_to_the_brim(problem, classes, costs, x, deadline)
+    x = fill_to_the_brim(problem, classes, costs, x, deadline)
     low, step = sustained(problem, classes, x), FIRST_STEP
     for attempt in range(PACKINGS):
         rate = min(low * (1 + step), (low + high) / 2)
         if rate <= low * (1 + LEAST_STEP) or (deadline is not None and deadline()):
             break
-        instance = at_rate(classes, costs, rate)
+        instance = scale_to_rate(classes, costs, rate)
         found = least_crossing_search(
             instance, starts=[x], steps=PACKING_STEPS, deadline=deadline, seed=seed + attempt
         )
@@ -179,13 +182,13 @@ def packed_for_more(
     return x
 
 
-def filled_to_the_brim(
+def fill_to_the_brim(
     problem: Problem, classes: Classes, costs: Costs, x: Ints, deadline: Callable[[], bool] | None
 ) -> Ints:
-    """A plan for a higher rate, and from there for a still higher one, as long as the ways to waste so little are few enough to look through."""
+    """Raise the rate a little again and again, as long as a plan that wastes so little is found."""
     low = sustained(problem, classes, x)
     while deadline is None or not deadline():
-        found = brimful_counts(at_rate(classes, costs, low * (1 + JUST_ABOVE)))
+        found = brimful_counts(scale_to_rate(classes, costs, low * (1 + JUST_ABOVE)))
         reached = 0.0 if found is None else sustained(problem, classes, found)
         if found is None or reached <= low:
             break
@@ -193,21 +196,21 @@ def filled_to_the_brim(
     return x
 
 
-def at_rate(classes: Classes, costs: Costs, rate: float) -> Instance:
-    """The instance with tasks as large as they are at a rate."""
+def scale_to_rate(classes: Classes, costs: Costs, rate: float) -> Instance:
+    """The instance with tasks as large as they are at a given rate."""
     demand = classes.instance.demand.copy()
     demand[:, :, CPU] = rate * costs.grows + costs.fixed
     return replace(classes.instance, demand=demand)
 
 
-def less_traffic_at_the_same_rate(
+def reduce_traffic_at_same_rate(
     problem: Problem, classes: Classes, x: Ints, request: Request
 ) -> Ints:
-    """A plan with less traffic that sustains what x sustains: tasks are as large as at that rate."""
+    """Look for a plan with less traffic that sustains the same rate."""
     rate = sustained(problem, classes, x)
     if not 0 < rate < np.inf:
         return x
-    instance = at_rate(classes, costs_of(problem, classes), rate)
+    instance = scale_to_rate(classes, costs_of(problem, classes), rate)
     found = least_crossing_search(
         instance,
         starts=[x],
@@ -231,41 +234,44 @@ def assign_tasks(
     return Assignment(node, workers_inside(problem, classes, node), refused or {})
 
 
-def without_the_impossible(
+def drop_impossible_topologies(
     problem: Problem, classes: Classes
 ) -> tuple[Classes, dict[str, HeadraceError]]:
-    """Take topologies in by priority as long as a plan for them together is found; the others are refused, each with its reason."""
+    """Keep the topologies that fit together, by priority; each of the others is refused.
+
+    The refusals are by topology, each with its reason.
+    """
     refused: dict[str, HeadraceError] = {}
     if len(problem.topologies) == 1:
-        raise refusal(problem, classes.instance)
+        raise too_little_room(problem, classes.instance)
     taken_in = np.zeros(len(problem.topologies), dtype=bool)
     nowhere = np.full(problem.task_count, UNPLACED, dtype=np.int64)
     plan = Assignment(nowhere, nowhere)
     for g in np.argsort(problem.priority, kind="stable").tolist():
         taken_in[g] = True
-        some = only_some(classes, taken_in)
+        some = keep_topologies(classes, taken_in)
         found = least_crossing_search(some.instance, steps=0)
         if found is None:
             taken_in[g] = False
-            alone = left_for(problem, plan, g)
-            refused[problem.topologies[g]] = refusal(alone, classes_of(alone).instance)
+            alone = reduce_to_topology(problem, plan, g)
+            refused[problem.topologies[g]] = too_little_room(alone, classes_of(alone).instance)
         else:
             plan = assign_tasks(problem, some, found.x)
     if not taken_in.any():
         raise next(iter(refused.values()))
-    return only_some(classes, taken_in), refused
+    return keep_topologies(classes, taken_in), refused
 
 
-def only_some(classes: Classes, topologies: Bools) -> Classes:
-    """The same classes, with nothing to place for the other topologies."""
+def keep_topologies(classes: Classes, topologies: Bools) -> Classes:
+    """The same classes, with nothing to place for topologies that are not kept."""
     instance = classes.instance
     count = np.where(topologies[instance.group], instance.count, 0)
     return replace(classes, instance=replace(instance, count=count))
 
 
-def left_for(problem: Problem, plan: Assignment, topology: int) -> Problem:
+def reduce_to_topology(problem: Problem, plan: Assignment, topology: int) -> Problem:
     """A topology alone, on what a plan of the others leaves."""
     placed = plan.node != UNPLACED
-    taken, slot_taken = problem.taken + used(problem, plan), problem.slot_taken.copy()
+    taken, slot_taken = problem.taken + sum_demand_by_node(problem, plan), problem.slot_taken.copy()
     slot_taken[plan.node[placed], plan.worker[placed]] = True
     return problem.only(topology, taken, slot_taken)

@@ -29,11 +29,11 @@ from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
 from headrace.place.p_scheduler import (
-    by_capacity,
     demand_by_type,
     first_level,
     no_packing,
     node_capacity,
+    sort_by_capacity,
 )
 from headrace.solve.cut.partition import graph_of, partition
 from headrace.solve.instance import Instance
@@ -55,7 +55,7 @@ def i_scheduler(
     max_tasks_per_worker: int = 5,
     theta: float = 5.0,
 ) -> Assignment:
-    """Algorithm 4: tasks to nodes by fusing and solving, then the tasks of each node to its workers."""
+    """Algorithm 4: tasks to nodes by fusing and solving, then each node's tasks to its workers."""
     pairs, seed = problem.task_pairs(), request.seed
     room = node_capacity(problem, alpha)
     demand = demand_by_type(problem)
@@ -77,7 +77,7 @@ def i_scheduler(
 
 
 def find_threshold(theta: float) -> int:
-    """The size that the exact model solves within theta seconds, from previous experiments."""
+    """The number of vertices that the exact model solves within theta seconds, as measured."""
     return max((size for seconds, size in SOLVED_IN_S.items() if seconds <= theta), default=0)
 
 
@@ -87,15 +87,16 @@ class Fused:
 
     vertex: Ints  # [T] the vertex a task is part of
     node: Ints  # [T] a node of the capacity its part was made for; UNPLACED if it was not fused
-    use_model: (
-        bool  # whether the vertices are few enough for the exact model; if not, every task is fused
-    )
+    use_model: bool  # few enough vertices for the exact model; if not, every task is fused
 
 
 def fuse(
     problem: Problem, pairs: Pairs, demand: Floats, room: Floats, phi: int, seed: int
 ) -> Fused | None:
-    """Algorithms 4-5, lines 18-43: fuse parts sized for the largest nodes first; None if nodes run out before the tasks."""
+    """Algorithms 4-5, lines 18-43: fuse parts made for the largest nodes first.
+
+    None if nodes run out before the tasks.
+    """
     vertex = np.arange(problem.task_count)
     node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
     use_model, fused = phi > 0, 0
@@ -125,7 +126,7 @@ def fuse(
 def node_classes(problem: Problem, room: Floats) -> list[Ints]:
     """Nodes of equal capacity and type, largest first."""
     classes: dict[tuple[float, ...], list[int]] = {}
-    for n in by_capacity(problem, room).tolist():
+    for n in sort_by_capacity(problem, room).tolist():
         classes.setdefault((*room[n].tolist(), int(problem.node_type[n])), []).append(n)
     return [np.array(nodes, dtype=np.int64) for nodes in classes.values()]
 
@@ -133,7 +134,7 @@ def node_classes(problem: Problem, room: Floats) -> list[Ints]:
 def graph_partition(
     pairs: Pairs, tasks: Ints, load: Floats, capacity: Floats, seed: int
 ) -> list[Ints]:
-    """As few parts as fit on a node each (eq. 9.1): the fullest first, then by the traffic inside, then the least cut."""
+    """As few parts as fit on a node each (eq. 9.1): fullest first, then most traffic inside."""
     if not len(tasks):
         return []
     number = np.full(len(load), -1, dtype=np.int64)
@@ -161,7 +162,7 @@ def graph_partition(
 
 
 def part_capacities(load: Floats, capacity: Floats) -> Iterator[Floats]:
-    """Capacities of the parts to try: as few as eq. 9.1 says, then more, at last one for each task."""
+    """Capacities of the parts to try: as few as eq. 9.1 says, then more, up to one per task."""
     tasks = len(load)
     count = min(
         max(
@@ -198,7 +199,10 @@ def solve_model(
     vertex: Ints,
     request: Request,
 ) -> Ints | None:
-    """The exact model over fused and unfused tasks: a node for every task, [T]; None if the vertices do not pack."""
+    """The exact model over fused and unfused tasks: the node of each, [T].
+
+    None if the vertices do not pack.
+    """
     count = int(vertex.max()) + 1
     needs = np.stack(
         [

@@ -1,7 +1,7 @@
-"""Meng-style: busiest tasks first, each near those it talks to, as long as the load of the nodes stays even.
+"""Meng-style: busiest tasks first, each near its neighbours while the nodes' load stays even.
 
 Source    after Chen Meng-Meng et al., A Task Scheduling Approach for Real-Time Stream Processing,
-          CCBD 2014: what its abstract and Souravlas (sections 2 and 4) tell. A stand-in, not the
+          CCBD 2014: what its abstract and Souravlas (sections 2 and 4) say. A stand-in, not the
           authors' algorithm.
 Maturity  inspired
 Guards    slots are never overcommitted; CPU, memory, bandwidth, worker heap, pins and separations
@@ -22,10 +22,10 @@ from headrace.errors import InvalidInput
 from headrace.model.arrays import TOLERANCE, Floats, Ints, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.place.building_blocks.greedy import (
-    descending,
     first_best,
     links_of,
     one_worker_per_node,
+    order_descending,
 )
 from headrace.place.building_blocks.slots import refuse_without_slots
 from headrace.place.building_blocks.topologies import each_topology
@@ -44,7 +44,7 @@ def meng_style(problem: Problem, *, imbalance: float = 0.2) -> Assignment:
     load = np.zeros(len(nodes))
     position = np.full(problem.task_count, UNPLACED, dtype=np.int64)  # in `nodes`
     rack = problem.rack[nodes]
-    for task in descending(links.total()).tolist():
+    for task in order_descending(links.total()).tolist():
         other, weight = links.of(task)
         placed = position[other] != UNPLACED
         near = totals(position[other[placed]], weight[placed], len(nodes))
@@ -62,7 +62,7 @@ def meng_style(problem: Problem, *, imbalance: float = 0.2) -> Assignment:
 
 
 def loads(problem: Problem, nodes: Ints) -> tuple[Floats, Floats, float]:
-    """Points of every task on every machine type [Y, T], what each node's points are measured by [nodes], and the mean load."""
+    """Points of every task by machine type [Y, T], what each node has free [nodes], mean load."""
     points = np.stack([problem.task_cpu(y) for y in range(len(problem.types))])
     total = float(problem.mean_demand[:, CPU].sum())
     if total == 0:

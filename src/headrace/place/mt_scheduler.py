@@ -1,4 +1,4 @@
-"""MT-Scheduler: map the critical path so that its slowest step is fastest, then the other tasks layer by layer.
+"""MT-Scheduler: map the critical path so that its slowest step is fastest, then the other layers.
 
 Source    A. Al-Sinayyid, M. Zhu, Job scheduler for streaming applications in heterogeneous
           distributed processing systems, J. Supercomputing 2020, from the summaries in Muhammad
@@ -10,7 +10,7 @@ Differs   the summaries leave the recurrence open. Here a step is the load of a 
           together, or one transfer of the path; each label of the dynamic program carries the loads
           it has made, so a node may come back on the path and the result is a heuristic. Other
           tasks go to the node that raises the slowest step least, links adding up what passes them;
-          of equal nodes to the one that sends the task most, then to the fastest. Tuples stand in
+          of equal nodes to the one that sends the task most, then to the fastest. Tuples are used
           for bytes where a size is not known. Without stated bandwidths, all traffic on one link
           counts as one second; without stated CPU, all load on one node does. One worker per node.
 """
@@ -49,7 +49,7 @@ class Times:
         )
 
     def transfer(self, amount: Floats, of: Ints) -> Floats:
-        """Time of amounts, one for each of some nodes, between these and every node, [len(of), n]; none on a node itself."""
+        """Time of each amount from its node to every node, 0 to the node itself, [len(of), n]."""
         time = amount[:, None] / np.minimum(self.bandwidth[of, None], self.bandwidth)
         time[np.arange(len(of)), of] = 0.0
         return time
@@ -68,15 +68,18 @@ class Times:
 
 @each_topology
 def mt_scheduler(problem: Problem) -> Assignment:
-    """Topological sort, critical path, its mapping by dynamic programming, the rest greedily by layers."""
+    """Sort topologically, map the critical path by dynamic programming, the rest by layers."""
     nodes = np.flatnonzero(problem.free_slots > 0)
     refuse_without_slots(problem, 1, len(nodes))
     pairs = problem.task_pairs()
     times = times_of(problem, pairs, nodes)
-    layer = layers(problem, pairs)
+    layer = find_layers(problem, pairs)
     path, carried = critical_path(pairs, layer, times)
     if len(path) * len(nodes) ** 2 > MOST_STEPS:
-        message = f"a critical path of {len(path):,} tasks over {len(nodes):,} nodes is too long to map; tasks x nodes x nodes may be {MOST_STEPS:,}"
+        message = (
+            f"a critical path of {len(path):,} tasks over {len(nodes):,} nodes is too long to map; "
+            f"tasks x nodes x nodes may be {MOST_STEPS:,}"
+        )
         raise Unsupported(
             message,
             resource="nodes",
@@ -91,7 +94,7 @@ def mt_scheduler(problem: Problem) -> Assignment:
 
 
 def times_of(problem: Problem, pairs: Pairs, nodes: Ints) -> Times:
-    """Loads by free CPU and transfers by bandwidth, relative to the whole where these are not stated."""
+    """Loads over free CPU and transfers over bandwidth; over all of them where not stated."""
     points = np.stack([problem.task_cpu(y) for y in range(len(problem.types))])
     speed = problem.free[nodes, CPU]
     if np.isinf(speed).all():
@@ -105,8 +108,8 @@ def times_of(problem: Problem, pairs: Pairs, nodes: Ints) -> Times:
     return Times(points, problem.node_type[nodes], speed, amount, bandwidth)
 
 
-def layers(problem: Problem, pairs: Pairs) -> Ints:
-    """Topological sort: the layer of each task, one more than the last of those that send to it, [T]."""
+def find_layers(problem: Problem, pairs: Pairs) -> Ints:
+    """Topological sort: the layer of each task, one after the last of its senders, [T]."""
     waiting_for = np.bincount(pairs.target, minlength=problem.task_count)
     layer = np.full(problem.task_count, -1, dtype=np.int64)
     ready, number = waiting_for == 0, 0
@@ -115,7 +118,7 @@ def layers(problem: Problem, pairs: Pairs) -> Ints:
         waiting_for -= np.bincount(pairs.target[ready[pairs.source]], minlength=problem.task_count)
         ready, number = (waiting_for == 0) & (layer < 0), number + 1
     if (layer < 0).any():
-        cycle = " -> ".join(problem.task_name(t) for t in a_cycle(pairs, layer < 0))
+        cycle = " -> ".join(problem.task_name(t) for t in find_cycle(pairs, layer < 0))
         raise Unsupported(
             f"the topology has a cycle, {cycle}; a critical path needs a graph without",
             fix="use headrace or a3-storm",
@@ -123,8 +126,8 @@ def layers(problem: Problem, pairs: Pairs) -> Ints:
     return layer
 
 
-def a_cycle(pairs: Pairs, left: Bools) -> list[int]:
-    """A cycle among tasks each of which receives from another of them, first task repeated at its end."""
+def find_cycle(pairs: Pairs, left: Bools) -> list[int]:
+    """A cycle among tasks that all receive from another of them; it ends with its first task."""
     inside = left[pairs.source] & left[pairs.target]
     receiver, where = np.unique(pairs.target[inside], return_index=True)
     sender = dict(zip(receiver.tolist(), pairs.source[inside][where].tolist(), strict=True))
@@ -135,12 +138,10 @@ def a_cycle(pairs: Pairs, left: Bools) -> list[int]:
 
 
 def critical_path(pairs: Pairs, layer: Ints, times: Times) -> tuple[Ints, Floats]:
-    """The longest path by compute and transfer times on mean resources: its tasks, and the amounts between them."""
+    """The longest path on mean resources: its tasks, and the amounts between them."""
     compute, transfer = times.mean_compute, times.mean_transfer
-    before, by = (
-        np.zeros(len(layer)),
-        np.full(len(layer), -1, dtype=np.int64),
-    )  # longest way to a task, and the pair it comes by
+    before = np.zeros(len(layer))  # longest way to a task
+    by = np.full(len(layer), -1, dtype=np.int64)  # the pair that way comes by
     finish = compute.copy()
     order = np.argsort(layer[pairs.target], kind="stable")
     for into in np.split(order, np.flatnonzero(np.diff(layer[pairs.target[order]])) + 1):
@@ -157,7 +158,10 @@ def critical_path(pairs: Pairs, layer: Ints, times: Times) -> tuple[Ints, Floats
 
 
 def map_critical_path(times: Times, path: Ints, carried: Floats) -> Ints:
-    """The node of each task on the path: B_j(v) = min over u of max(B_{j-1}(u), transfer u to v, load of v), [path]."""
+    """The node of each task on the path, [path].
+
+    B_j(v) = min over u of max(B_{j-1}(u), transfer u to v, load of v).
+    """
     n = np.arange(len(times.speed))
     slowest = times.compute(int(path[0]))  # B_j, [n]
     load = np.diag(slowest)  # [u, v] load of node v on the best way that ends on u
@@ -171,7 +175,7 @@ def map_critical_path(times: Times, path: Ints, carried: Floats) -> Ints:
         u = np.where(equal[n, n], n, equal.argmax(axis=0))  # staying is preferred
         came_from[j], slowest, load = u, step[u, n], load[u]
         load[n, n] += compute
-    at = fastest(times, slowest <= slowest.min() * (1 + TOLERANCE))
+    at = pick_fastest(times, slowest <= slowest.min() * (1 + TOLERANCE))
     position = np.empty(len(path), dtype=np.int64)
     for j in range(len(path) - 1, -1, -1):
         position[j] = at
@@ -180,10 +184,10 @@ def map_critical_path(times: Times, path: Ints, carried: Floats) -> Ints:
 
 
 def map_other_tasks(times: Times, pairs: Pairs, layer: Ints, position: Ints) -> None:
-    """Give every task without a node the one that raises the slowest step least, layer after layer."""
+    """Give every other task the node that raises the slowest step least, layer after layer."""
     n = len(times.speed)
     load, link = np.zeros(n), np.zeros((n, n))
-    into, out = by_task(pairs.target, len(layer)), by_task(pairs.source, len(layer))
+    into, out = group_by_task(pairs.target, len(layer)), group_by_task(pairs.source, len(layer))
     for task in np.flatnonzero(position != UNPLACED).tolist():
         load[position[task]] += times.compute(task)[position[task]]
     done = (position[pairs.source] != UNPLACED) & (position[pairs.target] != UNPLACED)
@@ -198,13 +202,11 @@ def map_other_tasks(times: Times, pairs: Pairs, layer: Ints, position: Ints) -> 
     for task in np.argsort(layer, kind="stable").tolist():
         if position[task] != UNPLACED:
             continue
-        received = amounts(position[pairs.source[into[task]]], times.amount[into[task]], n)
-        sent = amounts(position[pairs.target[out[task]]], times.amount[out[task]], n)
+        received = sum_by_node(position[pairs.source[into[task]]], times.amount[into[task]], n)
+        sent = sum_by_node(position[pairs.target[out[task]]], times.amount[out[task]], n)
         senders, receivers = np.flatnonzero(received), np.flatnonzero(sent)
         arriving = link[senders] + times.transfer(received[senders], senders)  # [senders, n]
-        leaving = link[:, receivers].T + times.transfer(
-            sent[receivers], receivers
-        )  # [receivers, n]
+        leaving = link[:, receivers].T + times.transfer(sent[receivers], receivers)
         after = load + times.compute(task)
         step = np.max(
             [after, arriving.max(axis=0, initial=0.0), leaving.max(axis=0, initial=0.0)], axis=0
@@ -212,23 +214,23 @@ def map_other_tasks(times: Times, pairs: Pairs, layer: Ints, position: Ints) -> 
         step = np.maximum(step, slowest)
         equal = step <= step.min() * (1 + TOLERANCE)
         nearest = int(np.where(equal, received, 0.0).argmax())
-        at = nearest if equal[nearest] and received[nearest] > 0 else fastest(times, equal)
+        at = nearest if equal[nearest] and received[nearest] > 0 else pick_fastest(times, equal)
         position[task], load[at], slowest = at, after[at], float(step[at])
         link[senders, at], link[at, receivers] = arriving[:, at], leaving[:, at]
 
 
-def by_task(end: Ints, tasks: int) -> list[Ints]:
+def group_by_task(end: Ints, tasks: int) -> list[Ints]:
     """The pairs that have each task at this end."""
     order = np.argsort(end, kind="stable")
     return np.split(order, np.cumsum(np.bincount(end, minlength=tasks))[:-1])
 
 
-def amounts(position: Ints, amount: Floats, nodes: int) -> Floats:
-    """Amounts added up by node, leaving out those of tasks without one, [n]."""
+def sum_by_node(position: Ints, amount: Floats, nodes: int) -> Floats:
+    """Amounts added up by node, without those of tasks that have none, [n]."""
     placed = position != UNPLACED
     return totals(position[placed], amount[placed], nodes)
 
 
-def fastest(times: Times, among: Bools) -> int:
+def pick_fastest(times: Times, among: Bools) -> int:
     """The node with most free CPU among some; of equal ones the first."""
     return int(np.where(among, times.speed, -1.0).argmax())

@@ -1,4 +1,4 @@
-"""The proven least traffic between nodes, or the best plan and an honest bound when the budget ends.
+"""The proven least traffic between nodes; where the budget ends first, the best plan and a bound.
 
 Source    ours; interchangeable tasks merged, an integer program over connected pieces and node
           patterns, column generation beyond that.
@@ -7,6 +7,7 @@ Guards    CPU, memory and further resources, slots, worker heap, pins and separa
           broken.
 Differs   Eskandari's model (eq. 4.1-4.5) asks for the same optimum task by task and node by node,
           and so meets every plan many times over.
+Objectives traffic
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from headrace.errors import Infeasible, Unsupported
 from headrace.model.problem import Assignment, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
-from headrace.place.building_blocks.refusal import refusal
+from headrace.place.building_blocks.too_little_room import too_little_room
 from headrace.place.headrace import assign_tasks
 from headrace.solve.classes import classes_of
 from headrace.solve.least_traffic.search import least_crossing_search
@@ -24,7 +25,7 @@ DEFAULT_STEPS = 2_000  # minutes at the most; small problems need a handful
 
 
 def optimal(problem: Problem, request: Request = DEFAULT_REQUEST) -> Assignment:
-    """Place all topologies together with the least inter-node traffic; a search gives the first plan to beat."""
+    """Place all topologies together with the least traffic between nodes."""
     if request.objective != "traffic":
         raise Unsupported(
             f"optimal knows the objective traffic, not {request.objective}", fix="use headrace"
@@ -33,7 +34,8 @@ def optimal(problem: Problem, request: Request = DEFAULT_REQUEST) -> Assignment:
         if s.grouping == "local-or-shuffle":
             names = f"{problem.components[s.source]} -> {problem.components[s.target]}"
             raise Unsupported(
-                f"optimal does not know local-or-shuffle ({names}): what crosses depends on workers",
+                f"optimal does not know local-or-shuffle ({names}): "
+                "what crosses depends on workers",
                 fix="use headrace",
             )
     classes = classes_of(problem)
@@ -45,7 +47,7 @@ def optimal(problem: Problem, request: Request = DEFAULT_REQUEST) -> Assignment:
         deadline=request.deadline,
     )
     if proof.infeasible:
-        raise refusal(problem, classes.instance)
+        raise too_little_room(problem, classes.instance)
     if proof.x is None:
         raise Infeasible(
             "no plan found within the budget, and none proven impossible",

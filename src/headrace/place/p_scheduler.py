@@ -1,4 +1,4 @@
-"""P-Scheduler: part the task graph over as few nodes as the load needs, then over the workers of each node.
+"""P-Scheduler: split the task graph over as few nodes as it needs, then over their workers.
 
 Source    L. Eskandari, PhD thesis, chapter 7, algorithm 1, eq. 7.1-7.3; ceiling and T from section
           6.1.
@@ -55,7 +55,7 @@ def p_scheduler(
 
 
 def node_capacity(problem: Problem, alpha: float) -> Floats:
-    """What a node may be filled to, CPU to the ceiling of eq. 7.2, [N, K]; refuses what cannot fit."""
+    """What a node may be filled to, CPU to the ceiling of eq. 7.2; raises if tasks cannot fit."""
     if not 0 < alpha <= 1:
         raise InvalidInput(
             f"alpha is {alpha:g}; the ceiling of a node's CPU must be above 0 and at most 1"
@@ -89,8 +89,11 @@ def first_level(
     room: Floats,
     seed: int,
 ) -> Ints | None:
-    """Lines 12-18: a node for each vertex, with little weight between nodes; None if the vertices do not pack into all nodes."""
-    nodes = by_capacity(problem, room)
+    """Lines 12-18: a node for each vertex, with little weight between nodes.
+
+    None if the vertices do not pack into all nodes.
+    """
+    nodes = sort_by_capacity(problem, room)
     count, more = nodes_needed(demand.mean(axis=0).sum(axis=0), room[nodes]), 1
     while True:
         used = nodes[:count]
@@ -104,14 +107,14 @@ def first_level(
         count, more = min(count + more, len(nodes)), 2 * more
 
 
-def by_capacity(problem: Problem, room: Floats) -> Ints:
-    """Nodes with a free slot, largest first: by CPU, then by the other resources; equal ones in file order."""
+def sort_by_capacity(problem: Problem, room: Floats) -> Ints:
+    """Nodes with a free slot, largest first: by CPU, then by the other resources."""
     order = np.lexsort(-room.T[::-1])
     return order[problem.free_slots[order] > 0]
 
 
 def nodes_needed(load: Floats, room: Floats) -> int:
-    """Eq. 7.1, for every resource: how many nodes, in their order, together have room for the load."""
+    """Eq. 7.1, for every resource: how many of the first nodes have room for the load."""
     enough = np.cumsum(room, axis=0) * (1 + TOLERANCE) + TOLERANCE >= load
     return min(int((~enough).sum(axis=0).max()) + 1, len(room))
 
@@ -122,12 +125,15 @@ def demand_by_type(problem: Problem) -> Floats:
 
 
 def no_packing(problem: Problem, room: Floats, alpha: float) -> Infeasible:
-    """The refusal where the totals would do, but no way was found to pack the tasks."""
+    """The refusal where the totals suffice, but no way was found to pack the tasks."""
     open_room = room[problem.free_slots > 0].sum(axis=0)
     load = problem.mean_demand.sum(axis=0)
     k = int((load / np.maximum(open_room, 1e-12)).argmax())
     resource, needed, available = problem.resources[k], float(load[k]), float(open_room[k])
-    message = f"`{problem.topologies[0]}` needs {needed:g} {resource} of {available:g}, but its tasks were not found to pack into the nodes"
+    message = (
+        f"`{problem.topologies[0]}` needs {needed:g} {resource} of {available:g}, "
+        "but its tasks were not found to pack into the nodes"
+    )
     refusal = Infeasible(
         message,
         resource=resource,
@@ -139,7 +145,7 @@ def no_packing(problem: Problem, room: Floats, alpha: float) -> Infeasible:
 
 
 def _under_ceiling(refusal: Infeasible, alpha: float) -> Infeasible:
-    """The refusal, saying that the ceiling has its part in it."""
+    """The refusal, with a word about the ceiling that helped to cause it."""
     if alpha == 1:
         return refusal
     return Infeasible(

@@ -1,4 +1,4 @@
-"""R-Storm: tasks in breadth-first order, each to the node whose free resources match it best, close to the first node.
+"""R-Storm: tasks breadth-first, each to the node that matches its needs best, near the first node.
 
 Source    B. Peng et al., R-Storm: Resource-Aware Scheduling in Storm, Middleware 2015, algorithms
           1-4, from general knowledge of it.
@@ -22,7 +22,7 @@ import numpy as np
 
 from headrace.model.problem import CPU, MEMORY, Assignment, Bools, Floats, Problem
 from headrace.place.building_blocks.no_room import fits, no_room
-from headrace.place.building_blocks.operators import Operator, one_of_each, operators
+from headrace.place.building_blocks.operators import Operator, list_operators, take_turns
 from headrace.place.building_blocks.slots import free_slots, refuse_without_slots
 from headrace.place.building_blocks.topologies import each_topology
 
@@ -48,7 +48,7 @@ def rstorm(
     weight = np.array([cpu_weight, memory_weight])
     distance = np.zeros(len(problem.nodes))
     node = np.empty(problem.task_count, dtype=np.int64)
-    for turn, task in enumerate(task_selection(operators(problem))):
+    for turn, task in enumerate(task_selection(list_operators(problem))):
         needed = need[problem.node_type, task]  # [N, 2]
         may = slotted & fits(needed[:, MEMORY], free[:, MEMORY])
         if not may.any():
@@ -73,11 +73,11 @@ def rstorm(
 
 def task_selection(graph: list[Operator]) -> list[int]:
     """Algorithm 3: one task of each operator, in breadth-first order, until all are used up."""
-    return list(one_of_each([list(graph[o].tasks) for o in breadth_first(graph)]))
+    return list(take_turns([list(graph[o].tasks) for o in breadth_first(graph)]))
 
 
 def breadth_first(graph: list[Operator]) -> list[int]:
-    """Algorithm 2: from the first spout to children, then parents; then from the next start that was not reached."""
+    """Algorithm 2: from the first spout to children, then parents; then from the next start."""
     everyone = range(len(graph))
     starts = [
         *(o for o in everyone if graph[o].spout),
@@ -96,7 +96,7 @@ def breadth_first(graph: list[Operator]) -> list[int]:
 
 
 def largest_stated(free: Floats) -> Floats:
-    """The most that any node has free of each resource, leaving out unlimited ones; 1 where there is nothing to compare, [2]."""
+    """The most that a node with a limit has free of each resource; 1 where none has, [2]."""
     most = np.where(np.isfinite(free), free, 0.0).max(axis=0)
     return np.where(most > 0, most, 1.0)
 

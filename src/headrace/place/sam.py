@@ -1,4 +1,4 @@
-"""SAM: full bundles of a component's threads get slots of their own, the rest goes where it fits most tightly.
+"""SAM: full bundles of a component's threads get slots of their own, the rest the tightest fit.
 
 Source    A. Shukla, Y. Simmhan, Model-driven Scheduling for Distributed Stream Processing Systems,
           JPDC 2018, its mapping (slot-aware mapping), from general knowledge of it.
@@ -7,7 +7,7 @@ Guards    CPU, memory, further resources and slots are never overcommitted; band
           pins and separations may be violated.
 Differs   a bundle is derived from the demands: as many tasks as fill a slot, where the paper reads
           it off measured thread counts. A slot is a core, 100 points: a node has as many as its
-          free CPU makes, each with an equal part of all it has free, spread over its worker slots;
+          free CPU makes, each with an equal share of all it has free, spread over its worker slots;
           a node that does not state its CPU has one per worker slot. A task larger than a slot gets
           several on one node. Best fit is the least sum of the shares of CPU and memory left. Nodes
           with most slots come first. What fits no slot as a bundle is placed task by task.
@@ -23,9 +23,9 @@ from headrace.errors import Infeasible, InvalidInput
 from headrace.judge.shortage import shortage
 from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints
 from headrace.model.problem import CPU, MEMORY, Assignment, Problem
-from headrace.place.aniello_offline import upstream_first
+from headrace.place.aniello_offline import sort_upstream_first
 from headrace.place.building_blocks.greedy import first_best, limits
-from headrace.place.building_blocks.operators import operators
+from headrace.place.building_blocks.operators import list_operators
 from headrace.place.building_blocks.slots import free_slots, refuse_without_slots
 from headrace.place.building_blocks.topologies import each_topology
 
@@ -49,7 +49,7 @@ class Slots:
         return ~self.whole & (self.used + need <= limits(self.capacity)).all(axis=1)
 
     def left(self) -> Floats:
-        """Shares of CPU and memory that are left in each slot, added up; a resource without a limit does not count, [S]."""
+        """Free shares of CPU and memory in each slot, added up; without a limit they are 0, [S]."""
         stated = np.isfinite(self.capacity) & (self.capacity > 0)
         share = 1 - self.used / np.where(stated, self.capacity, 1.0)
         return np.where(stated, share, 0.0)[:, [CPU, MEMORY]].sum(axis=1)
@@ -62,19 +62,20 @@ class Slots:
 
 @each_topology
 def sam(problem: Problem, *, slot_cpu: float = 100.0) -> Assignment:
-    """Full bundles in topological order, each to an empty slot; then the partial ones by best fit."""
+    """Full bundles in topological order to empty slots; then the partial ones by best fit."""
     if slot_cpu <= 0:
         raise InvalidInput(f"sam: option slot_cpu is {slot_cpu:g}; it must be above 0")
     refuse_without_slots(problem, 1, int(problem.free_slots.sum()))
     slots = slots_of(problem, slot_cpu)
     slot_of = np.full(problem.task_count, -1, dtype=np.int64)
-    graph = operators(problem)
+    graph = list_operators(problem)
     partial = [
-        full_bundles(problem, slots, list(graph[o].tasks), slot_of) for o in upstream_first(graph)
+        place_full_bundles(problem, slots, list(graph[o].tasks), slot_of)
+        for o in sort_upstream_first(graph)
     ]
-    granted = slots_granted(problem, slots)
+    granted = count_granted_slots(problem, slots)
     for tasks in partial:
-        granted = best_fit(problem, slots, tasks, slot_of, granted)
+        granted = place_by_best_fit(problem, slots, tasks, slot_of, granted)
     return Assignment(slots.node[slot_of], slots.worker[slot_of])
 
 
@@ -88,7 +89,8 @@ def slots_of(problem: Problem, slot_cpu: float) -> Slots:
     order = np.argsort(-cores, kind="stable")
     node = np.repeat(order, cores[order])
     worker = [
-        spread(free_slots(problem, n), int(cores[n])) for n in order[cores[order] > 0].tolist()
+        spread_cores(free_slots(problem, n), int(cores[n]))
+        for n in order[cores[order] > 0].tolist()
     ]
     capacity = problem.free[node] / cores[node, None]
     capacity[np.isinf(capacity[:, CPU]), CPU] = slot_cpu
@@ -104,19 +106,21 @@ def slots_of(problem: Problem, slot_cpu: float) -> Slots:
     )
 
 
-def spread(workers: Ints, cores: int) -> Ints:
-    """A worker slot for each core: neighbouring cores share one where there are more cores, [cores]."""
+def spread_cores(workers: Ints, cores: int) -> Ints:
+    """A worker slot for each core; where slots are fewer, neighbouring cores share, [cores]."""
     return workers[np.arange(cores) * min(len(workers), cores) // cores]
 
 
-def full_bundles(problem: Problem, slots: Slots, tasks: list[int], slot_of: Ints) -> list[int]:
-    """Give every full bundle of an operator an empty slot of its own; the tasks that do not make a bundle are returned."""
+def place_full_bundles(
+    problem: Problem, slots: Slots, tasks: list[int], slot_of: Ints
+) -> list[int]:
+    """Give every full bundle of an operator an empty slot; returns the tasks that fill none."""
     while tasks:
         may = slots.fitting(tasks[:1]) & slots.empty
         if not may.any():
             if not larger_than_a_slot(slots, tasks[0]):
                 break
-            several_slots(problem, slots, tasks[0], slot_of)
+            give_several_slots(problem, slots, tasks[0], slot_of)
             tasks = tasks[1:]
             continue
         slot = int(may.argmax())
@@ -136,8 +140,8 @@ def larger_than_a_slot(slots: Slots, task: int) -> bool:
     return not (slots.need[slots.machine, task] <= limits(slots.capacity)).all(axis=1).any()
 
 
-def several_slots(problem: Problem, slots: Slots, task: int, slot_of: Ints) -> None:
-    """Give a task that is larger than a slot as many as it takes, on the first node that has them empty."""
+def give_several_slots(problem: Problem, slots: Slots, task: int, slot_of: Ints) -> None:
+    """Give a task larger than a slot several, on the first node that has them empty."""
     for n in dict.fromkeys(slots.node.tolist()):
         empty = np.flatnonzero((slots.node == n) & slots.empty)
         need = slots.need[problem.node_type[n], task]
@@ -148,11 +152,11 @@ def several_slots(problem: Problem, slots: Slots, task: int, slot_of: Ints) -> N
             slots.used[taken] += need / len(taken)
             slot_of[task] = taken[0]
             return
-    raise refusal(problem, slots, task)
+    raise no_slot_fits(problem, slots, task)
 
 
-def slots_granted(problem: Problem, slots: Slots) -> int:
-    """How many slots, in their order, cover what all tasks need together; at least those that hold full bundles."""
+def count_granted_slots(problem: Problem, slots: Slots) -> int:
+    """How many of the first slots cover what all tasks need; at least up to the last bundle."""
     enough = (limits(np.cumsum(slots.capacity, axis=0)) >= problem.mean_demand.sum(axis=0)).all(
         axis=1
     )
@@ -160,16 +164,18 @@ def slots_granted(problem: Problem, slots: Slots) -> int:
     return max(by_need, int(np.flatnonzero(slots.whole).max(initial=0)) + 1)
 
 
-def best_fit(problem: Problem, slots: Slots, tasks: list[int], slot_of: Ints, granted: int) -> int:
-    """Put a partial bundle into the granted slot that it fills most; where none has room, one more slot is granted."""
+def place_by_best_fit(
+    problem: Problem, slots: Slots, tasks: list[int], slot_of: Ints, granted: int
+) -> int:
+    """Put a partial bundle into the fullest granted slot with room, or else grant one more."""
     if not tasks:
         return granted
     may = slots.fitting(tasks)
     if not may.any():
         if len(tasks) == 1:
-            raise refusal(problem, slots, tasks[0])
+            raise no_slot_fits(problem, slots, tasks[0])
         for task in tasks:
-            granted = best_fit(problem, slots, [task], slot_of, granted)
+            granted = place_by_best_fit(problem, slots, [task], slot_of, granted)
         return granted
     if not may[:granted].any():
         granted = int(may.argmax()) + 1
@@ -179,15 +185,16 @@ def best_fit(problem: Problem, slots: Slots, tasks: list[int], slot_of: Ints, gr
     return granted
 
 
-def refusal(problem: Problem, slots: Slots, task: int) -> Infeasible:
-    """Why no slot can take a task."""
+def no_slot_fits(problem: Problem, slots: Slots, task: int) -> Infeasible:
+    """The refusal where no slot can take a task."""
     missing = shortage(problem)
     if missing is not None:
         return missing
     name, largest = problem.task_name(task), float(slots.capacity[:, CPU].max())
     needed = float(problem.mean_demand[task, CPU])
     message = (
-        f"no slot has room for `{name}`, which needs {needed:g} cpu: {len(slots.node)} slots of up to {largest:g} cpu, "
+        f"no slot has room for `{name}`, which needs {needed:g} cpu: "
+        f"{len(slots.node)} slots of up to {largest:g} cpu, "
         f"of which {int(slots.whole.sum())} hold full bundles alone and the others are too full"
     )
     return Infeasible(

@@ -1,7 +1,7 @@
 """Storm's default scheduler: deal tasks round-robin over slots, and slots round-robin over nodes.
 
-Source    Apache Storm's EvenScheduler, as told by Eskandari, section 5.4, and Muhammad, section 1.2
-          (fig. 1.6-1.7).
+Source    Apache Storm's EvenScheduler, as described by Eskandari, section 5.4, and Muhammad,
+          section 1.2 (fig. 1.6-1.7).
 Maturity  faithful
 Guards    slots are never overcommitted; CPU, memory and bandwidth may be (the scheduler does not
           look at them).
@@ -40,7 +40,10 @@ def storm_order(problem: Problem) -> Ints:
 
 
 def interleaved_slots(problem: Problem) -> Ints:
-    """Free slots as (node, slot): the first of every node, then the second, nodes with most free slots first, [slots, 2]."""
+    """Free slots as (node, slot): the first of every node, then the second, .., [slots, 2].
+
+    Nodes with most free slots come first.
+    """
     by_free = np.argsort(-problem.free_slots, kind="stable")
     per_node = [free_slots(problem, int(n)) for n in by_free]
     rounds = [

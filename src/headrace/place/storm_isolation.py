@@ -1,4 +1,4 @@
-"""Storm's isolation scheduler: machines of their own for chosen topologies, the default scheduler for the rest.
+"""Storm's isolation scheduler: machines of their own for some topologies, the default for others.
 
 Source    Apache Storm's IsolationScheduler (2.x).
 Maturity  faithful
@@ -18,28 +18,28 @@ import numpy as np
 from headrace.errors import Infeasible
 from headrace.model.problem import Assignment, Bools, Problem
 from headrace.place.building_blocks.slots import free_slots
-from headrace.place.building_blocks.topologies import in_turn, slots_in_use
+from headrace.place.building_blocks.topologies import place_in_turn, slots_in_use
 from headrace.place.storm_even import storm_even, storm_order
 
 
 def storm_isolation(problem: Problem) -> Assignment:
     """Isolated topologies first, by priority; then the others on the machines that are left."""
     order = np.lexsort((problem.priority, problem.isolated_machines == 0)).tolist()
-    return in_turn(
+    return place_in_turn(
         problem,
         order,
-        lambda alone: isolated(alone) if alone.isolated_machines[0] else storm_even(alone),
-        closed,
+        lambda alone: place_isolated(alone) if alone.isolated_machines[0] else storm_even(alone),
+        find_closed_slots,
     )
 
 
-def closed(problem: Problem, assignment: Assignment) -> Bools:
-    """Slots that later topologies may not use: of an isolated one all on its machines, else those in use, [N, most slots]."""
+def find_closed_slots(problem: Problem, assignment: Assignment) -> Bools:
+    """Slots that later topologies may not use: an isolated one closes whole machines."""
     in_use = slots_in_use(problem, assignment)
     return in_use | in_use.any(axis=1, keepdims=True) if problem.isolated_machines[0] else in_use
 
 
-def isolated(problem: Problem) -> Assignment:
+def place_isolated(problem: Problem) -> Assignment:
     """Deal tasks evenly over workers and workers evenly over the machines with most slots."""
     workers = min(problem.worker_count(0), problem.task_count)
     share, more = divmod(workers, int(problem.isolated_machines[0]))
@@ -64,7 +64,7 @@ def isolated(problem: Problem) -> Assignment:
 
 
 def refuse_without_machines(problem: Problem, wanted: list[int], machines: list[int]) -> None:
-    """Raise unless every share of the workers finds a machine; both lists are sorted, largest first."""
+    """Raise unless every share of the workers has a machine; both lists are largest first."""
     fitting = sum(
         int(problem.slots[n]) >= count for n, count in zip(machines, wanted, strict=False)
     )
@@ -72,7 +72,10 @@ def refuse_without_machines(problem: Problem, wanted: list[int], machines: list[
         slots = f"{wanted[0]} slot{'s' * (wanted[0] != 1)}"
         need = f"needs {len(wanted)} machines of its own with up to {slots} each"
         message = f"`{problem.topologies[0]}` {need}; the cluster has {fitting} unused"
-        fix = f"add {len(wanted) - fitting} machines with {slots}, or lower `isolated_machines` or `workers`"
+        fix = (
+            f"add {len(wanted) - fitting} machines with {slots}, "
+            "or lower `isolated_machines` or `workers`"
+        )
         raise Infeasible(
             message, resource="isolated machines", needed=len(wanted), available=fitting, fix=fix
         )

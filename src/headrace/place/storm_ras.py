@@ -1,4 +1,4 @@
-"""Storm's resource-aware scheduler: tasks by their connections, each to the first node with CPU, memory and worker heap for it.
+"""Storm's resource-aware scheduler: most connected tasks first, each to the first node that fits.
 
 Source    Apache Storm >= 1.1, DefaultResourceAwareStrategy with its default settings: what both
           theses call R-Storm in their experiments (1.1.1 and 2.0.0).
@@ -6,7 +6,7 @@ Maturity  faithful
 Guards    CPU, memory, further resources, worker heap and slots are never overcommitted; bandwidth,
           pins and separations may be violated (the scheduler does not know them).
 Differs   a demand of 0 counts as one that is not stated; topologies without a spout are placed,
-          which Storm refuses; all tasks are placed anew, so no node is preferred for what already
+          which Storm refuses; all tasks are placed again, so no node is preferred for what already
           runs there; equal nodes and racks keep their order in the file, where Storm orders them by
           an id. Storm 2 takes neighbours with fewest tasks first (option neighbours=fewest). The
           number of workers follows from the heap; `workers` is not looked at, as in Storm.
@@ -23,7 +23,7 @@ from headrace.errors import Infeasible, InvalidInput
 from headrace.model.arrays import TOLERANCE
 from headrace.model.problem import CPU, MEMORY, Assignment, Floats, Ints, Problem
 from headrace.place.building_blocks.no_room import fits, no_room
-from headrace.place.building_blocks.operators import one_of_each, operators
+from headrace.place.building_blocks.operators import list_operators, take_turns
 from headrace.place.building_blocks.topologies import each_topology
 
 Neighbours = Literal["most", "fewest"]
@@ -39,7 +39,7 @@ def storm_ras(
     node_memory_mb: float = 3072.0,
     neighbours: Neighbours = "most",
 ) -> Assignment:
-    """Place every topology by first fit, with Storm's defaults in the place of what the file does not say."""
+    """Place every topology by first fit, with Storm's defaults for what the file does not say."""
     options = [default_cpu, default_memory_mb, worker_heap_mb, node_cpu, node_memory_mb]
     if min(options) < 0:
         raise InvalidInput(f"storm-ras: an option is {min(options):g}; amounts cannot be negative")
@@ -69,11 +69,10 @@ def first_fit(problem: Problem, neighbours: Neighbours) -> Assignment:
     """Each executor in turn to the first node, and there the first worker, that can hold it."""
     need = np.stack([problem.task_demand(y) for y in range(len(problem.types))])  # [Y, T, K]
     free = problem.free.copy()
-    heap = np.where(
-        problem.slot_taken, -np.inf, problem.worker_heap_mb[0]
-    )  # left in each slot, [N, most slots]
-    nodes = sorted_nodes(problem).tolist()
-    kind = kinds(problem)
+    # Left in each slot, [N, most slots].
+    heap = np.where(problem.slot_taken, -np.inf, problem.worker_heap_mb[0])
+    nodes = sort_nodes(problem).tolist()
+    kind = number_kinds(problem)
     # The first node that may still hold tasks of a kind: what is free only shrinks, so those before
     # it never will again.
     start = np.zeros(int(kind.max()) + 1, dtype=np.int64)
@@ -81,7 +80,7 @@ def first_fit(problem: Problem, neighbours: Neighbours) -> Assignment:
         np.empty(problem.task_count, dtype=np.int64),
         np.empty(problem.task_count, dtype=np.int64),
     )
-    for task in ordered_executors(problem, neighbours):
+    for task in order_executors(problem, neighbours):
         for position in range(int(start[kind[task]]), len(nodes)):
             n = nodes[position]
             needed = need[problem.node_type[n], task]
@@ -89,7 +88,7 @@ def first_fit(problem: Problem, neighbours: Neighbours) -> Assignment:
             if workers.any() and fits(needed, free[n]).all():
                 break
         else:
-            raise refusal(problem, task, need[problem.node_type, task], free, heap)
+            raise no_worker_fits(problem, task, need[problem.node_type, task], free, heap)
         start[kind[task]] = position
         node[task], worker[task] = n, workers.argmax()
         free[n] -= needed
@@ -97,7 +96,7 @@ def first_fit(problem: Problem, neighbours: Neighbours) -> Assignment:
     return Assignment(node, worker)
 
 
-def kinds(problem: Problem) -> Ints:
+def number_kinds(problem: Problem) -> Ints:
     """Tasks of one kind need the same on every node, [T]."""
     if problem.task_share is None:
         return problem.component_of
@@ -107,9 +106,9 @@ def kinds(problem: Problem) -> Ints:
     return kind
 
 
-def ordered_executors(problem: Problem, neighbours: Neighbours) -> list[int]:
-    """Components with most connections first; of each one executor, then one of each neighbour, until all are used up."""
-    graph = operators(problem)
+def order_executors(problem: Problem, neighbours: Neighbours) -> list[int]:
+    """Most connected components first: one executor of it, one of each neighbour, and so on."""
+    graph = list_operators(problem)
     left = [list(operator.tasks) for operator in graph]
     sign = -1 if neighbours == "most" else 1
 
@@ -122,23 +121,23 @@ def ordered_executors(problem: Problem, neighbours: Neighbours) -> list[int]:
             o,
             *sorted(graph[o].neighbours, key=lambda n: (sign * len(graph[n].tasks), graph[n].name)),
         ]
-        order += one_of_each([left[c] for c in dict.fromkeys(circle)])
+        order += take_turns([left[c] for c in dict.fromkeys(circle)])
         for c in circle:
             left[c] = []
     return order
 
 
-def sorted_nodes(problem: Problem) -> Ints:
+def sort_nodes(problem: Problem) -> Ints:
     """Nodes rack by rack, those with most available resources first."""
     free = problem.free[:, [CPU, MEMORY]]
     of_rack = np.zeros((len(problem.racks), 2))
     np.add.at(of_rack, problem.rack, free)
-    members = [np.flatnonzero(problem.rack == rack) for rack in by_availability(of_rack)]
-    return np.concatenate([nodes[by_availability(free[nodes])] for nodes in members])
+    members = [np.flatnonzero(problem.rack == rack) for rack in sort_by_availability(of_rack)]
+    return np.concatenate([nodes[sort_by_availability(free[nodes])] for nodes in members])
 
 
-def by_availability(free: Floats) -> Ints:
-    """Nodes or racks by their share of what all have free: the smaller of CPU and memory, then the mean, then file order."""
+def sort_by_availability(free: Floats) -> Ints:
+    """Nodes or racks by share of what all have free: the smaller of CPU and memory, then mean."""
     total = free.sum(axis=0)
     share = free / np.where(total > 0, total, 1.0)
     return np.lexsort(
@@ -146,12 +145,17 @@ def by_availability(free: Floats) -> Ints:
     )
 
 
-def refusal(problem: Problem, task: int, need: Floats, free: Floats, heap: Floats) -> Infeasible:
-    """Why no node can take a task."""
+def no_worker_fits(
+    problem: Problem, task: int, need: Floats, free: Floats, heap: Floats
+) -> Infeasible:
+    """The refusal where no worker, or no node, can take a task."""
     memory, limit = float(need[0, MEMORY]), float(problem.worker_heap_mb[0])
     if memory > limit + TOLERANCE:
         name = problem.task_name(task)
-        message = f"no worker can hold `{name}`: it needs {memory:g} memory_mb, and the worker heap is {limit:g}"
+        message = (
+            f"no worker can hold `{name}`: it needs {memory:g} memory_mb, "
+            f"and the worker heap is {limit:g}"
+        )
         fix = f"raise worker_max_heap_mb to {memory:g}"
         return Infeasible(
             message, task=name, resource="worker heap", needed=memory, available=limit, fix=fix

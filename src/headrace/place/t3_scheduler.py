@@ -1,4 +1,4 @@
-"""T3-Scheduler: fill one node after another, the largest first, with operators that exchange most, splitting them to the brim.
+"""T3-Scheduler: fill node after node, the largest first, with operators that exchange most.
 
 Source    L. Eskandari, PhD thesis, chapter 8, algorithms 2-3; ceiling and T from section 6.1.
 Maturity  faithful
@@ -25,7 +25,7 @@ from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
-from headrace.place.p_scheduler import by_capacity, no_packing, node_capacity
+from headrace.place.p_scheduler import no_packing, node_capacity, sort_by_capacity
 from headrace.solve.cut.partition import Graph, graph_of
 
 
@@ -37,12 +37,12 @@ def t3_scheduler(
     alpha: float = 0.8,
     max_tasks_per_worker: int = 5,
 ) -> Assignment:
-    """Algorithm 2: choose a node, find its sub-graph, then part that over the node's workers."""
+    """Algorithm 2: choose a node, find its sub-graph, then split that over the node's workers."""
     pairs = problem.task_pairs()
     room = node_capacity(problem, alpha)
     simplified = construct_simplified_graph(problem, pairs)
     node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
-    order = by_capacity(problem, room)
+    order = sort_by_capacity(problem, room)
     for n in order.tolist():
         if not simplified.unassigned.any():
             break
@@ -54,7 +54,7 @@ def t3_scheduler(
 
 @dataclass(slots=True, eq=False)
 class SimplifiedGraph:
-    """The operators as groups of their tasks that have no node yet (section 8.2.2); it shrinks as tasks are taken."""
+    """Operators as groups of their tasks without a node (section 8.2.2); shrinks as it goes."""
 
     graph: Graph  # of single tasks
     load: Floats  # [T] for choosing the heaviest group
@@ -62,7 +62,7 @@ class SimplifiedGraph:
     unassigned: Bools  # [T]
     edge: Ints  # [E] pair of groups a < b, as a * groups + b
     weight: Floats  # [E]
-    pairs: Ints  # [E] task pairs that are left of it; the weight alone could keep a residue of rounding
+    pairs: Ints  # [E] task pairs left of it: rounding could leave some weight without a pair
     ranked: dict[tuple[int, int], tuple[Ints, Ints]] = field(
         default_factory=dict[tuple[int, int], tuple[Ints, Ints]]
     )
@@ -170,20 +170,20 @@ def first_level(simplified: SimplifiedGraph, demand: Floats, capacity: Floats) -
 
 
 def group_selection(simplified: SimplifiedGraph, sub_graph: SubGraph) -> bool:
-    """Algorithm 3: add the next group, pair of groups or a part of one; whether the node may take more."""
+    """Algorithm 3: add a group, two groups or some of their tasks; whether the node has room."""
     neighbour = find_neighbour(simplified, sub_graph)
     if neighbour is None:
         pair = simplified.find_starting_point()
         if pair is not None:
             both = np.concatenate([simplified.tasks(pair[0]), simplified.tasks(pair[1])])
             if sub_graph.fits(both):
-                add(simplified, sub_graph, both)
+                add_tasks(simplified, sub_graph, both)
                 return True
             return group_pair_partitioning(simplified, sub_graph, *pair)
         neighbour = simplified.heaviest_group()
     tasks = simplified.tasks(neighbour)
     if sub_graph.fits(tasks):
-        add(simplified, sub_graph, tasks)
+        add_tasks(simplified, sub_graph, tasks)
         return True
     group_partitioning(simplified, sub_graph, tasks)
     return False
@@ -200,7 +200,7 @@ def find_neighbour(simplified: SimplifiedGraph, sub_graph: SubGraph) -> int | No
 def group_pair_partitioning(
     simplified: SimplifiedGraph, sub_graph: SubGraph, a: int, b: int
 ) -> bool:
-    """Section 8.2.4, fine-grained group pair partitioning: task pairs by rate until the node is full; whether it took any."""
+    """Section 8.2.4: add task pairs of two groups by rate while they fit; whether any did."""
     before = len(sub_graph.tasks)
     for pair in simplified.task_pairs(a, b):
         new = [task for task in pair if simplified.unassigned[task]]
@@ -208,7 +208,7 @@ def group_pair_partitioning(
             partners = simplified.tasks(b if simplified.group[new[0]] == a else a)
             new += best_partner(simplified.graph, sub_graph, new[0], partners)
         if new and sub_graph.fits(np.array(new)):
-            add(simplified, sub_graph, np.array(new))
+            add_tasks(simplified, sub_graph, np.array(new))
         elif new and not len(
             sub_graph.fitting(np.concatenate([simplified.tasks(a), simplified.tasks(b)]))
         ):
@@ -217,7 +217,7 @@ def group_pair_partitioning(
         alone = sub_graph.fitting(np.concatenate([simplified.tasks(a), simplified.tasks(b)]))
         if not len(alone):
             return False
-        add(simplified, sub_graph, alone[:1])
+        add_tasks(simplified, sub_graph, alone[:1])
     return True
 
 
@@ -232,15 +232,15 @@ def best_partner(graph: Graph, sub_graph: SubGraph, task: int, partners: Ints) -
 
 
 def group_partitioning(simplified: SimplifiedGraph, sub_graph: SubGraph, tasks: Ints) -> None:
-    """Section 8.2.4, fine-grained single group partitioning: the task with the highest rate to the sub-graph, until none fits."""
+    """Section 8.2.4: add a group's tasks by their rate to the sub-graph until none fits."""
     while len(tasks := sub_graph.fitting(tasks)):
         best = tasks[sub_graph.highest[tasks] == sub_graph.highest[tasks].max()]
         task = best[sub_graph.rate[best].argmax()]
-        add(simplified, sub_graph, np.array([task]))
+        add_tasks(simplified, sub_graph, np.array([task]))
         tasks = tasks[tasks != task]
 
 
-def add(simplified: SimplifiedGraph, sub_graph: SubGraph, tasks: Ints) -> None:
+def add_tasks(simplified: SimplifiedGraph, sub_graph: SubGraph, tasks: Ints) -> None:
     """Give tasks to the node."""
     simplified.mark_assigned(tasks)
     sub_graph.tasks += tasks.tolist()
@@ -259,7 +259,7 @@ def rows(graph: Graph, tasks: Ints) -> tuple[Ints, Ints, Floats]:
 
 
 def fill_gaps(problem: Problem, graph: Graph, room: Floats, order: Ints, node: Ints) -> bool:
-    """Place what is left over, largest first, where there is room and most is exchanged; whether all found a place."""
+    """Place leftover tasks, largest first, beside those they exchange most with; did all fit?"""
     demand = {int(y): problem.task_demand(int(y)) for y in np.unique(problem.node_type)}
     left = room * (1 + TOLERANCE) + TOLERANCE
     for n in np.unique(node[node != UNPLACED]).tolist():

@@ -19,7 +19,7 @@ import numpy as np
 
 from headrace.model.problem import Assignment, Ints, Problem
 from headrace.place.building_blocks.grouping import Affinity, group_by_pairs
-from headrace.place.building_blocks.node_power import by_power, computation_power
+from headrace.place.building_blocks.node_power import computation_power, rank_nodes
 from headrace.place.building_blocks.slot_filling import fill_nodes, slots_by_size
 from headrace.place.building_blocks.topologies import each_topology
 
@@ -34,7 +34,7 @@ def top_storm(
 
 
 def map_executors_to_slots(problem: Problem, workers: int, affinity: Affinity) -> Ints:
-    """Algorithm 2: the slot of each executor, [T]. A connection counts once, however much flows over it."""
+    """Algorithm 2: the slot of each executor; a connection counts once whatever it carries, [T]."""
     pairs = problem.task_pairs()
     connections = replace(pairs, tuples_per_s=np.ones(len(pairs)))
     return group_by_pairs(connections, problem.task_count, workers, affinity)
@@ -46,5 +46,5 @@ def map_slots_to_nodes(problem: Problem, slot_of: Ints, alpha: float) -> Assignm
         problem,
         slot_of,
         slots_by_size(slot_of),
-        by_power(problem, computation_power(problem, alpha)),
+        rank_nodes(problem, computation_power(problem, alpha)),
     )

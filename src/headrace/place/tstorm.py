@@ -1,4 +1,4 @@
-"""T-Storm: busiest executors first, each to the node where least of its traffic leaves, one worker per topology and node.
+"""T-Storm: busiest executors first, each to the node where least of its traffic leaves.
 
 Source    J. Xu et al., T-Storm: Traffic-aware Online Scheduling in Storm, ICDCS 2014, from general
           knowledge of it and from what Eskandari (section 3.2), Muhammad (section 2.2.1) and
@@ -9,7 +9,7 @@ Guards    CPU and slots are never overcommitted; memory, bandwidth, worker heap,
 Differs   the limit of executors per node, gamma x executors / nodes, is rounded up, and gives way
           where no node below it has CPU left; equal nodes keep their order in the file. Topologies
           are placed one after another, where the paper mixes them. Loads are taken as given: the
-          paper's smoothing belongs to measuring. Eskandari tells it as packing that ignores who
+          paper's smoothing belongs to measuring. Eskandari describes it as packing that ignores who
           talks to whom: option choose=packing takes the first node with room, largest free CPU
           first.
 """
@@ -26,11 +26,11 @@ from headrace.judge.shortage import shortage
 from headrace.model.arrays import TOLERANCE, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.place.building_blocks.greedy import (
-    descending,
     first_best,
     limits,
     links_of,
     one_worker_per_node,
+    order_descending,
 )
 from headrace.place.building_blocks.no_room import no_room
 from headrace.place.building_blocks.slots import refuse_without_slots
@@ -41,7 +41,7 @@ from headrace.place.building_blocks.topologies import each_topology
 def tstorm(
     problem: Problem, *, gamma: float = 1.7, choose: Literal["traffic", "packing"] = "traffic"
 ) -> Assignment:
-    """Place executors in the order of their traffic; gamma 1 spreads them evenly, a larger one uses fewer nodes."""
+    """Place executors by their traffic; gamma 1 spreads them evenly, more uses fewer nodes."""
     if gamma <= 0:
         raise InvalidInput(f"tstorm: option gamma is {gamma:g}; it must be above 0")
     slotted = problem.free_slots > 0
@@ -56,7 +56,7 @@ def tstorm(
     limit = limits(problem.free[:, CPU])
     used, count = np.zeros(len(problem.nodes)), np.zeros(len(problem.nodes), dtype=np.int64)
     node = np.full(executors, UNPLACED, dtype=np.int64)
-    for executor in descending(links.total()).tolist():
+    for executor in order_descending(links.total()).tolist():
         needed = load[problem.node_type, executor]
         has_cpu = used[nodes] + needed[nodes] <= limit[nodes]
         if not has_cpu.any():
@@ -71,9 +71,8 @@ def tstorm(
         else:
             other, weight = links.of(executor)
             placed = node[other] != UNPLACED
-            stays = totals(
-                node[other[placed]], weight[placed], len(problem.nodes)
-            )  # what is not added to the traffic between nodes
+            # What is not added to the traffic between nodes.
+            stays = totals(node[other[placed]], weight[placed], len(problem.nodes))
             chosen = int(nodes[first_best(np.where(may, stays[nodes], -1.0))])
         node[executor] = chosen
         used[chosen] += needed[chosen]

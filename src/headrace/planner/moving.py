@@ -9,7 +9,7 @@ from headrace.errors import InvalidInput
 from headrace.judge.diff import Diff, diff
 from headrace.model.problem import Assignment, Problem
 from headrace.move.blocks import Blocks
-from headrace.move.change import Arrival, arrivals, carried, volumes_between
+from headrace.move.change import Arrival, arrivals, carry_plan, volumes_between
 from headrace.move.relabel import relabel
 from headrace.move.safe_order import SafeOrder, safe_order
 from headrace.move.steps import Moves
@@ -48,7 +48,7 @@ class Change:
 
 def pair_plans(old: Plan, new: Plan) -> TwoPlans:
     """Both plans in the terms of the new one's problem."""
-    running = carried(old.problem, old.assignment, new.problem)
+    running = carry_plan(old.problem, old.assignment, new.problem)
     better = relabel(new.problem, running.plan, new.assignment)
     notes = running.notes
     if better.saved_mb or better.saved_moves:

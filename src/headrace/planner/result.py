@@ -35,7 +35,7 @@ class Plan:
     assignment: Assignment
     report: Report
     machines: Mapping[str, int] | None = None  # rented, by type
-    components: Mapping[str, ComponentMachines] | None = None  # rented for each component, all of one type
+    components: Mapping[str, ComponentMachines] | None = None  # where each component has one type
     workload: Workload | None = None  # what counts or machines were chosen for
     stages: Mapping[str, str] | None = None  # where all stages ran: stage -> algorithm
     change: Diff | None = None  # what moves, where there is a current plan
@@ -135,9 +135,9 @@ class Plan:
         return plan_in_two_lines(self)
 
     def _repr_html_(self) -> str:
-        from headrace.page import fragment
+        from headrace.page import plan_fragment
 
-        return fragment([self])
+        return plan_fragment(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

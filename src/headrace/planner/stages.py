@@ -17,7 +17,7 @@ from headrace.model.problem import Assignment
 from headrace.model.read import Inputs
 from headrace.model.sizable import sizable
 from headrace.model.workload import Workload
-from headrace.move.change import carried
+from headrace.move.change import carry_plan
 from headrace.move.relabel import relabel
 from headrace.planner.placing import DEFAULT, place
 from headrace.planner.result import Plan
@@ -164,7 +164,7 @@ def move_from(found: Plan, current: PlanSection, running: Workload) -> Plan:
         old_plan = read_assignment(old, current)
     except InvalidInput as error:
         raise running.inputs.invalid(("plan",), error.message) from None
-    near = relabel(found.problem, carried(old, old_plan, found.problem).plan, found.assignment)
+    near = relabel(found.problem, carry_plan(old, old_plan, found.problem).plan, found.assignment)
     found = with_places(found, running, near.plan)
     rate = planned_rate(found.problem)
     old, before = judge_at_rate(old, old_plan, rate, found.report.bound, rented=rented)

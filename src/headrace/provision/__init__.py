@@ -1,4 +1,8 @@
-"""Which machines to rent? One file per algorithm, one signature: (workload, budget or rate) -> machines, counts and placement."""
+"""Which machines should be rented? One file per algorithm.
+
+All have one signature: `(workload: Workload, request: Request, *, options) -> Provisioned`. The
+request holds a budget, a rate or both; the answer has machines, counts and places.
+"""
 
 # name -> module; the module holds a function of the same name. One line per algorithm.
 SCHEDULERS: dict[str, str] = {

@@ -20,20 +20,26 @@ from headrace.model.arrays import Ints
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
-from headrace.provision.one_each import Shop, by_power, rented, shop_of, worst_everywhere
-from headrace.provision.wanted import budget_of
+from headrace.provision.one_each import (
+    Shop,
+    plan_one_each,
+    rank_types,
+    rent_worst_everywhere,
+    shop_of,
+)
+from headrace.provision.refusals import budget_of
 
 
 def botm(workload: Workload, request: Request = DEFAULT_REQUEST) -> Provisioned:
-    """Algorithm 1: every module on the worst type, then widen the bottleneck until nothing within the budget helps."""
+    """Algorithm 1: every module on the worst type, then widen the bottleneck while that helps."""
     budget = budget_of(request, "botm")
     shop = shop_of(workload, "botm")
-    machines = worst_everywhere(shop, budget)
+    machines = rent_worst_everywhere(shop, budget)
     steps = 0
     while (better := select_vt(shop, machines, bottleneck(shop, machines), budget)) is not None:
         machines = better
         steps += 1
-    return rented(
+    return plan_one_each(
         shop, machines, bound=shop.fluid_bound(budget), bound_of="rate", kind="fluid", steps=steps
     )
 
@@ -45,9 +51,12 @@ def bottleneck(shop: Shop, machines: Ints) -> int:
 
 
 def select_vt(shop: Shop, machines: Ints, module: int, budget: float) -> Ints | None:
-    """Algorithm 2: one more machine of the module's type, or as many or fewer of a better one; what raises the throughput most."""
+    """Algorithm 2: the machines for a module that raise the throughput most; None if none do.
+
+    Tried are one more machine of its type, and as many or fewer of each better type.
+    """
     market = shop.market
-    order = by_power(shop).tolist()
+    order = rank_types(shop).tolist()
     current = int(machines[module].argmax())
     number = int(machines[module, current])
     others = machines.copy()

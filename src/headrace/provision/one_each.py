@@ -1,4 +1,4 @@
-"""Every task on a machine of its own, as Cao et al. have it: what machines carry, and the plan a choice of machines becomes."""
+"""Every task on a machine of its own, as Cao et al. have it: the market, and the plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.model.problem import Assignment
 from headrace.model.sizable import UNLIMITED, Load, load_of, sizable, unused_type_notes
 from headrace.model.sized import ComponentMachines, Provisioned
 from headrace.model.workload import Workload
-from headrace.provision.wanted import too_few_machines, too_little_money
+from headrace.provision.refusals import too_few_machines, too_little_money
 from headrace.solve.counts.dop import Market, cheapest
 
 
@@ -28,11 +28,11 @@ class Shop:
     notes: tuple[str, ...] = ()
 
     def fluid_bound(self, budget: float) -> float:
-        """No machines within the budget are faster: tasks divisible at will."""
+        """The rate that no machines within the budget exceed, were tasks divisible at will."""
         return self.market.highest(budget) * self.load.spout_rate
 
     def least_budget(self) -> float:
-        """What one task of each component costs at least; refused where there are not enough machines."""
+        """The least that one task of each component costs; raises if machines are too few."""
         machines = cheapest(self.market, 0.0)
         if machines is None:
             self.load.refuse_what_fits_nowhere()
@@ -53,8 +53,7 @@ def shop_of(workload: Workload, by: str) -> Shop:
             f"{by} takes rates that do not depend on counts; a stream here is copied to every task",
             fix="use headrace",
         )
-    catalog = workload.catalog
-    return Shop(workload, load, market_of(load), tuple(catalog), notes)
+    return Shop(workload, load, market_of(load), tuple(workload.catalog), notes)
 
 
 def market_of(load: Load) -> Market:
@@ -71,8 +70,8 @@ def market_of(load: Load) -> Market:
     )
 
 
-def by_power(shop: Shop) -> Ints:
-    """The types from the worst to the best: all cores' clock where stated, else CPU; then memory, then price."""
+def rank_types(shop: Shop) -> Ints:
+    """Types from worst to best: cores x clock where stated, else CPU; then memory, then price."""
     machines = list(shop.workload.catalog.values())
     clocked = all(m.ghz is not None for m in machines)
     power = [
@@ -87,12 +86,15 @@ def _or_inf(value: float | None) -> float:
     return np.inf if value is None else value
 
 
-def worst_everywhere(shop: Shop, budget: float) -> Ints:
-    """One machine of the worst type for every component; where it does not fit or runs out, of the next better one, [C, Y]."""
+def rent_worst_everywhere(shop: Shop, budget: float) -> Ints:
+    """One machine for every component, of the worst type that fits and is left, [C, Y].
+
+    Where that is too dear, the cheapest machines.
+    """
     market = shop.market
     machines = np.zeros_like(shop.load.by_rate, dtype=np.int64)
     for c in range(len(machines)):
-        for y in by_power(shop).tolist():
+        for y in rank_types(shop).tolist():
             if market.carries[c, y] > 0 and machines[:, y].sum() < market.available[y]:
                 machines[c, y] = 1
                 break
@@ -105,8 +107,8 @@ def worst_everywhere(shop: Shop, budget: float) -> Ints:
     return machines
 
 
-def downstream(load: Load) -> list[int]:
-    """Components so that each stands after those it gets its tuples from; on a cycle, in the order of the file."""
+def sort_downstream(load: Load) -> list[int]:
+    """Components after those that feed them; on a cycle, in the order of the file."""
     problem = load.problem
     before = [
         {s.source for s in problem.streams if s.target == c and s.source != c}
@@ -119,7 +121,7 @@ def downstream(load: Load) -> list[int]:
     return order
 
 
-def rented(
+def plan_one_each(
     shop: Shop,
     machines: Ints,
     *,
@@ -128,7 +130,7 @@ def rented(
     kind: str = "",
     steps: int = 0,
 ) -> Provisioned:
-    """The plan of machines[C, Y], every task on one of its own."""
+    """The plan of machines[C, Y] with every task on one of its own."""
     names = shop.load.problem.components
     tasks = {name: int(n) for name, n in zip(names, machines.sum(axis=1), strict=True)}
     of_type = {k: int(n) for k, n in zip(shop.kinds, machines.sum(axis=0), strict=True) if n}

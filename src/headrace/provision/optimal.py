@@ -1,4 +1,4 @@
-"""The proven best with one machine per task: most throughput within a budget, or least cost for a rate.
+"""The proven best with one machine per task: most throughput for a budget, least cost for a rate.
 
 Source    ours; the problem is STM-BC of H. Cao et al., Throughput optimization for Storm-based
           processing of stream data on clouds, 2020.
@@ -16,8 +16,8 @@ import numpy as np
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
-from headrace.provision.one_each import Shop, rented, shop_of
-from headrace.provision.wanted import (
+from headrace.provision.one_each import Shop, plan_one_each, shop_of
+from headrace.provision.refusals import (
     budget_of,
     check_request,
     too_fast,
@@ -38,20 +38,20 @@ def optimal(
         machines = cheapest(shop.market, rate / shop.load.spout_rate, mixed=mixed)
         if machines is None:
             shop.least_budget()
-            raise too_fast(rate, largest_rate(shop, mixed))
+            raise too_fast(rate, find_largest_rate_alone(shop, mixed))
         cost = shop.market.cost(machines)
         if budget is not None and cost > budget * (1 + 1e-9):
             raise too_little_money_for(rate, budget, cost)
-        return rented(shop, machines, bound=cost, bound_of="cost", kind="exact")
+        return plan_one_each(shop, machines, bound=cost, bound_of="cost", kind="exact")
     budget = budget_of(request, "optimal")
     machines = fastest(shop.market, budget, mixed=mixed)
     if machines is None:
         raise too_little_money(budget, shop.least_budget())
     best = shop.market.factor(machines) * shop.load.spout_rate
-    return rented(shop, machines, bound=best, bound_of="rate", kind="exact")
+    return plan_one_each(shop, machines, bound=best, bound_of="rate", kind="exact")
 
 
-def largest_rate(shop: Shop, mixed: bool) -> float:
-    """What all machines that can be rented carry; types without a limit are limited by the components' `max_tasks`."""
+def find_largest_rate_alone(shop: Shop, mixed: bool) -> float:
+    """The largest rate with one machine per task, whatever it costs."""
     machines = fastest(shop.market, np.inf, mixed=mixed)
     return 0.0 if machines is None else shop.market.factor(machines) * shop.load.spout_rate

@@ -1,4 +1,4 @@
-"""Uniform: the same number of tasks for every module, on the best machines that many tasks can have.
+"""Uniform: the same number of tasks for every module, on the best machines there are for them.
 
 Source    H. Cao et al., Throughput optimization for Storm-based processing of stream data on
           clouds, 2020: STORM_DEFAULT, the same degree of parallelism for all modules.
@@ -19,14 +19,14 @@ from headrace.model.arrays import Ints
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sized import Provisioned, round_up
 from headrace.model.workload import Workload
-from headrace.provision.one_each import Shop, by_power, rented, shop_of
-from headrace.provision.wanted import budget_of, too_little_money
+from headrace.provision.one_each import Shop, plan_one_each, rank_types, shop_of
+from headrace.provision.refusals import budget_of, too_little_money
 
 
 def uniform(
     workload: Workload, request: Request = DEFAULT_REQUEST, *, parallelism: int | None = None
 ) -> Provisioned:
-    """The same number of tasks everywhere; given, or the one that gives the highest rate within the budget."""
+    """The same number of tasks everywhere: as given, or the fastest within the budget."""
     budget = budget_of(request, "uniform")
     if parallelism is not None and parallelism < 1:
         raise InvalidInput(f"uniform: option parallelism is {parallelism}; it must be at least 1")
@@ -34,7 +34,7 @@ def uniform(
     least = shop.least_budget()
     best, best_factor = None, -1.0
     number = parallelism or 1
-    while (machines := best_level(shop, number, budget)) is not None:
+    while (machines := rent_best_level(shop, number, budget)) is not None:
         if shop.market.factor(machines) > best_factor:
             best, best_factor = machines, shop.market.factor(machines)
         if parallelism is not None or number >= int(shop.market.most.max()):
@@ -48,7 +48,10 @@ def uniform(
         ]
         if not cheap:
             tasks = number * len(shop.market.carries)
-            message = f"{tasks} tasks need {tasks} machines that fit; {int(shop.market.available.sum())} are available"
+            message = (
+                f"{tasks} tasks need {tasks} machines that fit; "
+                f"{int(shop.market.available.sum())} are available"
+            )
             raise Infeasible(
                 message,
                 resource="machines",
@@ -58,28 +61,31 @@ def uniform(
             )
         enough = max(least, min(cheap))
         raise too_little_money(budget, round_up(enough))
-    return rented(shop, best, bound=shop.fluid_bound(budget), bound_of="rate", kind="fluid")
+    return plan_one_each(shop, best, bound=shop.fluid_bound(budget), bound_of="rate", kind="fluid")
 
 
-def best_level(shop: Shop, number: int, budget: float) -> Ints | None:
-    """`number` tasks of every module, starting from the best type that the budget pays for; None if it pays for none."""
+def rent_best_level(shop: Shop, number: int, budget: float) -> Ints | None:
+    """Machines of the best level that the budget pays for; None if it pays for none, [C, Y]."""
     for level in range(len(shop.kinds) - 1, -1, -1):
-        machines = filled(shop, number, level)
+        machines = fill_from_level(shop, number, level)
         if machines is not None and shop.market.cost(machines) <= budget * (1 + 1e-9):
             return machines
     return None
 
 
 def level_cost(shop: Shop, number: int, level: int) -> float | None:
-    """Cost of `number` tasks of every module from a level of machines downwards; None if there are not enough."""
-    machines = filled(shop, number, level)
+    """Cost of a level of machines for every module; None if there are not enough."""
+    machines = fill_from_level(shop, number, level)
     return None if machines is None else shop.market.cost(machines)
 
 
-def filled(shop: Shop, number: int, level: int) -> Ints | None:
-    """Machines of a level, when they run out of the next worse one, and when there is no worse one of the better ones, [C, Y]."""
+def fill_from_level(shop: Shop, number: int, level: int) -> Ints | None:
+    """`number` machines of a level for every module; None if there are not enough, [C, Y].
+
+    Where a level runs out, the next worse one follows; after the worst, the better ones.
+    """
     market = shop.market
-    order = by_power(shop).tolist()
+    order = rank_types(shop).tolist()
     order = [*order[level::-1], *order[level + 1 :]]
     left = market.available.copy()
     machines = np.zeros(market.carries.shape, dtype=np.int64)

@@ -18,52 +18,54 @@ from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
 from headrace.provision.one_each import (
     Shop,
-    by_power,
-    downstream,
-    rented,
+    plan_one_each,
+    rank_types,
+    rent_worst_everywhere,
     shop_of,
-    worst_everywhere,
+    sort_downstream,
 )
-from headrace.provision.wanted import budget_of
+from headrace.provision.refusals import budget_of
 
 
 def vm_greedy(workload: Workload, request: Request = DEFAULT_REQUEST) -> Provisioned:
     """Give every module the best machine affordable, then more of the same while money is left."""
     budget = budget_of(request, "vm-greedy")
     shop = shop_of(workload, "vm-greedy")
-    machines = worst_everywhere(shop, budget)
-    order = downstream(shop.load)
+    machines = rent_worst_everywhere(shop, budget)
+    order = sort_downstream(shop.load)
     for module in order:
-        machines = with_the_best(shop, machines, module, budget)
-    while (more := one_more_each(shop, machines, order, budget)) is not None:
+        machines = give_the_best(shop, machines, module, budget)
+    while (more := add_one_each(shop, machines, order, budget)) is not None:
         machines = more
-    return rented(shop, machines, bound=shop.fluid_bound(budget), bound_of="rate", kind="fluid")
+    return plan_one_each(
+        shop, machines, bound=shop.fluid_bound(budget), bound_of="rate", kind="fluid"
+    )
 
 
-def with_the_best(shop: Shop, machines: Ints, module: int, budget: float) -> Ints:
-    """The same machines with the best affordable one for a module; all later modules keep what they have."""
-    for y in by_power(shop)[::-1].tolist():
+def give_the_best(shop: Shop, machines: Ints, module: int, budget: float) -> Ints:
+    """The same machines, with the best affordable one for a module."""
+    for y in rank_types(shop)[::-1].tolist():
         tried = machines.copy()
         tried[module] = 0
         tried[module, y] = 1
-        if shop.market.carries[module, y] > 0 and affordable(shop, tried, budget):
+        if shop.market.carries[module, y] > 0 and is_affordable(shop, tried, budget):
             return tried
     return machines
 
 
-def one_more_each(shop: Shop, machines: Ints, order: list[int], budget: float) -> Ints | None:
+def add_one_each(shop: Shop, machines: Ints, order: list[int], budget: float) -> Ints | None:
     """One more machine for every module that can still have one; None if none can."""
     grown = machines
     for module in order:
         tried = grown.copy()
         tried[module, int(grown[module].argmax())] += 1
-        if tried[module].sum() <= shop.market.most[module] and affordable(shop, tried, budget):
+        if tried[module].sum() <= shop.market.most[module] and is_affordable(shop, tried, budget):
             grown = tried
     return None if grown is machines else grown
 
 
-def affordable(shop: Shop, machines: Ints, budget: float) -> bool:
-    """Whether there are so many machines, within the budget."""
+def is_affordable(shop: Shop, machines: Ints, budget: float) -> bool:
+    """Whether there are that many machines, and the budget pays for them."""
     market = shop.market
     return bool((machines.sum(axis=0) <= market.available).all()) and market.cost(
         machines

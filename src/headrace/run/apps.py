@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.errors import InvalidInput
 from headrace.model.nearest import nearest
-from headrace.run.topology import Topology
+from headrace.model.topology import Topology
 
 
 def load(app: str) -> ModuleType:
@@ -69,7 +69,7 @@ def topology_of(module: ModuleType, options: Mapping[str, Any]) -> Topology:
         raise InvalidInput(
             f"{module.__file__}: `topology` gave {type(made).__name__}; a Topology is needed"
         )
-    made.check()
+    made.check_runnable()
     return made
 
 

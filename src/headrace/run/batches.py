@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Literal
 
 from headrace.errors import HeadraceError, InvalidInput
+from headrace.model.topology import Topology, task_name
 from headrace.run.compiling import Compiled, compiled
 from headrace.run.measured import record
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.stages import stages
 from headrace.run.state import Commit, Store, write_whole
 from headrace.run.task import Report
-from headrace.run.topology import Topology, task_name
 
 OnError = Literal["stop", "quarantine"]
 Job = Callable[
@@ -72,7 +72,7 @@ class Batches:
     """The batches of a topology, one after another."""
 
     def __init__(self, topology: Topology, plan: PlanInForce, settings: Settings) -> None:
-        topology.check()
+        topology.check_runnable()
         self.topology, self.plan, self.settings = topology, plan, settings
         self.order = stages(topology.components)
         self.store = Store(settings.checkpoint)

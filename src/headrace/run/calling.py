@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from headrace.errors import InvalidInput
-from headrace.run.topology import Function, Keyed, Work
+from headrace.model.topology import Code, Function, Keyed
 
 Tables = dict[str, pa.Table]
 DEFAULT = "default"
@@ -36,23 +36,23 @@ class Calling:
 
 
 def call(
-    work: Work, table: pa.Table, state: pa.Table | None, given: Calling
+    code: Code, table: pa.Table, state: pa.Table | None, given: Calling
 ) -> tuple[Tables, pa.Table | None]:
     """The streams that a function emits, and its new state."""
-    if work.function is None:
+    if code.function is None:
         return {DEFAULT: table}, state
-    extras = wanted(work.function, given)
-    match work.form:
+    extras = wanted(code.function, given)
+    match code.form:
         case "tuple":
-            return _one_by_one(work, work.function, table, state, extras)
+            return _one_by_one(code, code.function, table, state, extras)
         case "pandas":
             frame = None if state is None else state.to_pandas()
-            result, new = _with_state(work.function, table.to_pandas(), frame, extras)
-            kept = None if new is None or work.state is None else _to_arrow(new, work.state.schema)
-            return _streams(result, work.schema), kept
+            result, new = _with_state(code.function, table.to_pandas(), frame, extras)
+            kept = None if new is None or code.state is None else _to_arrow(new, code.state.schema)
+            return _streams(result, code.schema), kept
         case "arrow":
-            result, new = _with_state(work.function, table, state, extras)
-            return _streams(result, work.schema), new
+            result, new = _with_state(code.function, table, state, extras)
+            return _streams(result, code.schema), new
 
 
 def wanted(function: Function, given: Calling) -> dict[str, Any]:
@@ -99,9 +99,9 @@ def _to_arrow(rows: Any, schema: pa.Schema | None) -> pa.Table:
 
 
 def _one_by_one(
-    work: Work, function: Function, table: pa.Table, state: pa.Table | None, extras: dict[str, Any]
+    code: Code, function: Function, table: pa.Table, state: pa.Table | None, extras: dict[str, Any]
 ) -> tuple[Tables, pa.Table | None]:
-    keyed, held = work.state, None
+    keyed, held = code.state, None
     if keyed is not None and state is not None:
         held = {_key(row, keyed): row for row in state.to_pylist()}
         extras["state"] = held
@@ -111,7 +111,7 @@ def _one_by_one(
             stream, values = out if isinstance(out, tuple) else (DEFAULT, out)
             emitted.setdefault(stream, []).append(values)
     streams = {
-        stream: pa.Table.from_pylist(rows, schema=work.schema) for stream, rows in emitted.items()
+        stream: pa.Table.from_pylist(rows, schema=code.schema) for stream, rows in emitted.items()
     }
     if held is None or keyed is None:
         return streams, None

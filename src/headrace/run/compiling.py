@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headrace.model.topology import Topology, subscriptions
 from headrace.run.placement import Placement
 from headrace.run.stages import Stages
 from headrace.run.state import Commit, files_of_task, groups_of_task
 from headrace.run.task import Part, Role, Seat, Stage, Target
-from headrace.run.topology import Topology, subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,8 @@ def compiled(
                 batch=batch,
                 folder=str(folder),
                 seats=row,
-                work={
-                    name: replace(topology.work[name], source=None) for name in names
-                },  # a source belongs to the driver
+                # A source belongs to the driver.
+                code={name: replace(topology.code[name], source=None) for name in names},
                 sources={name: sources[name] for name in names},
                 targets={name: targets[name] for name in names},
                 parts={name: tuple(sinks[name]) for name in names if name in sinks},
@@ -116,7 +115,7 @@ def _seats(
                     seat,
                     beside={target: placement.beside((name, number), target) for target in local},
                 )
-            if role == "work" and topology.work[name].state is not None:
+            if role == "work" and topology.code[name].state is not None:
                 groups = groups_of_task(component, number)
                 seat = replace(
                     seat, groups=groups, state=files_of_task(last.state, name, component, number)

@@ -22,13 +22,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.errors import HeadraceError, InvalidInput
+from headrace.model.topology import Topology
 from headrace.run.batches import Batches, Settings
 from headrace.run.cluster import executor_cores
 from headrace.run.compiling import Compiled
 from headrace.run.located import forget_shuffles, sent
 from headrace.run.placement import PlanInForce
 from headrace.run.task import Report, Reports, Stage, divide, run_seat, settle
-from headrace.run.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,9 +175,9 @@ def crashed(ready: Compiled, came: Reports, words: str) -> Report | None:
 def tagged(spark: SparkSession, topology: Topology) -> DataFrame:
     """All spouts as one stream: the spout's name, and its row in a column of that name."""
     streams: list[DataFrame] = []
-    for name, work in topology.work.items():
-        if work.source is not None:
-            rows = work.source(spark)
+    for name, code in topology.code.items():
+        if code.source is not None:
+            rows = code.source(spark)
             if not rows.isStreaming:
                 raise InvalidInput(
                     f"spout `{name}`: its source gives a table; a stream is needed, as spark.readStream gives"

@@ -1,10 +1,10 @@
-"""Limits that make the nodes of a local fleet really unequal: bandwidth by network namespaces and `tc`, CPU by cgroup quotas.
+"""Limits that make the nodes of a local fleet really unequal, in bandwidth and in CPU.
 
-Each node gets a network namespace with one address, joined to a bridge; both ends of its cable are
-shaped, so that what it sends and what it receives are limited separately. The addresses are of the
-range reserved for tests of network devices (198.18.0.0/15), and there is no way out of a namespace
-but the bridge. Everything made is called `headrace`, the number of the fleet and the number of the
-node.
+Bandwidth is limited by network namespaces and `tc`, CPU by cgroup quotas. Each node gets a network
+namespace with one address, joined to a bridge; both ends of its cable are shaped, so that what it
+sends and what it receives are limited separately. The addresses are of the range reserved for
+tests of network devices (198.18.0.0/15), and there is no way out of a namespace but the bridge.
+Everything made is called `headrace`, the number of the fleet and the number of the node.
 
 A fleet's number is a locked file: the kernel lets go of the lock when the process ends, however
 that happens, and then anybody may remove what the fleet left behind (`sweep`).
@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from headrace.errors import InvalidInput, Unsupported
-from headrace.run.quotas import quotas
+from headrace.run.addresses import LOOPBACK
+from headrace.run.quotas import find_quotas
 
 Limit = Literal["bandwidth", "cpu"]
 LIMITS: tuple[Limit, ...] = get_args(Limit)
@@ -69,7 +70,7 @@ class Ground:
     rooms: tuple[Room, ...]
 
 
-def check(limits: Iterable[Limit]) -> None:
+def check_limits(limits: Iterable[Limit]) -> None:
     """Refuse limits that this machine, or these rights, cannot give."""
     wanted = set(limits)
     if not wanted:
@@ -95,23 +96,23 @@ def check(limits: Iterable[Limit]) -> None:
                     fix="install iproute2, or leave it out",
                 )
     if "cpu" in wanted:
-        quotas()
+        find_quotas()
 
 
 @contextmanager
-def limited(nodes: Sequence[Bounds], limits: Iterable[Limit]) -> Generator[Ground]:
+def make_rooms(nodes: Sequence[Bounds], limits: Iterable[Limit]) -> Generator[Ground]:
     """Rooms for nodes, gone after the `with`."""
     wanted = set(limits)
-    check(wanted)
+    check_limits(wanted)
     if not wanted:
-        yield Ground("127.0.0.1", (Room(),) * len(nodes))
+        yield Ground(LOOPBACK, (Room(),) * len(nodes))
         return
     sweep()
-    with claimed() as fleet:
+    with claim_number() as fleet:
         try:
-            host, rooms = "127.0.0.1", [Room()] * len(nodes)
+            host, rooms = LOOPBACK, [Room()] * len(nodes)
             if "bandwidth" in wanted:
-                host, rooms = _networked(fleet, nodes)
+                host, rooms = _make_network(fleet, nodes)
             if "cpu" in wanted:
                 rooms = [
                     Room(r.host, r.namespace, _quota(fleet, i, n.cpu))
@@ -126,11 +127,12 @@ def check_bounds(names: Sequence[str], nodes: Sequence[Bounds], limits: Collecti
     """Refuse a cluster that does not say what to limit."""
     if "bandwidth" in limits and all(node.bandwidth_mbps is None for node in nodes):
         raise InvalidInput(
-            f"no node has `bandwidth_mbps`, so no bandwidth can be limited; the nodes are {', '.join(names)}"
+            "no node has `bandwidth_mbps`, so no bandwidth can be limited; "
+            f"the nodes are {', '.join(names)}"
         )
 
 
-def _networked(fleet: int, nodes: Sequence[Bounds]) -> tuple[str, list[Room]]:
+def _make_network(fleet: int, nodes: Sequence[Bounds]) -> tuple[str, list[Room]]:
     """A namespace with one address per node, and the bridge between them."""
     network, bridge = network_of(fleet), f"headrace{fleet}"
     _ip("link", "add", bridge, "type", "bridge")
@@ -138,11 +140,8 @@ def _networked(fleet: int, nodes: Sequence[Bounds]) -> tuple[str, list[Room]]:
     _ip("link", "set", bridge, "up")
     rooms: list[Room] = []
     for number, node in enumerate(nodes, 2):
-        name, outside, address = (
-            f"headrace-{fleet}-{number}",
-            f"headrace{fleet}-{number}",
-            str(network[number]),
-        )
+        name, outside = f"headrace-{fleet}-{number}", f"headrace{fleet}-{number}"
+        address = str(network[number])
         _ip("netns", "add", name)
         _ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", name)
         _ip("link", "set", outside, "master", bridge, "up")
@@ -164,7 +163,7 @@ def _shape(where: Sequence[str], device: str, mbps: float) -> None:
 
 
 def _quota(fleet: int, number: int, cpu: float | None) -> Path | None:
-    return None if cpu is None else quotas().make(f"headrace-{fleet}-{number}", cpu)
+    return None if cpu is None else find_quotas().make(f"headrace-{fleet}-{number}", cpu)
 
 
 def network_of(fleet: int) -> IPv4Network:
@@ -173,13 +172,13 @@ def network_of(fleet: int) -> IPv4Network:
 
 
 @contextmanager
-def claimed() -> Generator[int]:
+def claim_number() -> Generator[int]:
     """A number that no other fleet of this machine has, with addresses that nobody uses."""
     taken = _routes()
     for fleet in range(RESERVED.num_addresses // 256):
         if any(network.overlaps(network_of(fleet)) for network in taken):
             continue
-        with _locked(fleet) as ours:
+        with _lock(fleet) as ours:
             if ours:
                 yield fleet
                 return
@@ -190,7 +189,7 @@ def claimed() -> Generator[int]:
 
 
 @contextmanager
-def _locked(fleet: int) -> Generator[bool]:
+def _lock(fleet: int) -> Generator[bool]:
     """Whether the fleet's number is ours while the `with` lasts."""
     LOCKS.mkdir(exist_ok=True)
     file = LOCKS / str(fleet)
@@ -208,13 +207,13 @@ def _locked(fleet: int) -> Generator[bool]:
 
 
 def sweep() -> tuple[int, ...]:
-    """Remove what fleets that have crashed left behind; gives their numbers. Those that are up are left alone."""
+    """Remove what crashed fleets left behind, and nothing of those that are up; their numbers."""
     if sys.platform != "linux" or os.geteuid() != 0 or not LOCKS.exists():
         return ()
     found: list[int] = []
     for fleet in sorted(int(file.name) for file in LOCKS.iterdir() if file.name.isdecimal()):
         for _ in range(LOOKS):
-            with _locked(fleet) as ours:
+            with _lock(fleet) as ours:
                 if ours:
                     remove(fleet)
                     found.append(fleet)
@@ -238,13 +237,13 @@ def remove(fleet: int) -> None:
 
 def _groups(fleet: int) -> list[Path]:
     try:
-        return quotas().groups(f"headrace-{fleet}-")
+        return find_quotas().groups(f"headrace-{fleet}-")
     except Unsupported:
         return []
 
 
 def _end_inside(namespaces: Sequence[Path], groups: Sequence[Path]) -> None:
-    """End all processes in some namespaces and groups: executors whose fleet is gone take a while to notice."""
+    """End all processes in some rooms: executors notice late that their fleet is gone."""
     deadline = time.monotonic() + GONE_WITHIN_S
     while inside := {*_in_namespaces(namespaces), *_in_groups(groups)}:
         for pid in inside:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headrace.model.telemetry import Writer
+from headrace.model.topology import Topology, task_name
 from headrace.run.placement import Placement
 from headrace.run.task import Report
-from headrace.run.topology import Topology, task_name
 
 
 def record(

@@ -13,8 +13,8 @@ from headrace.errors import HeadraceError, Infeasible, InvalidInput
 from headrace.model.cluster import nodes_of
 from headrace.model.document import Node, PlanSection
 from headrace.model.read import Inputs, read
+from headrace.model.topology import Topology, task_name
 from headrace.run.stages import Stages, stages
-from headrace.run.topology import Topology, task_name
 
 Task = tuple[str, int]  # component and number, from 0
 

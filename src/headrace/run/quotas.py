@@ -1,4 +1,4 @@
-"""CPU quotas by Linux control groups, of version 1 or 2: a group of processes that together get so much of the machine and no more."""
+"""CPU quotas by Linux control groups, version 1 or 2: processes that together get so much CPU."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Quotas:
         return sorted(self.root.glob(f"{prefix}*/"))
 
 
-def quotas(mounts: Path = MOUNTS) -> Quotas:
+def find_quotas(mounts: Path = MOUNTS) -> Quotas:
     """The control groups of this machine that can limit CPU."""
     for line in mounts.read_text().splitlines() if mounts.exists() else ():
         _, where, kind, options = line.split()[:4]

@@ -15,12 +15,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headrace.model.topology import Topology
 from headrace.run.batches import BatchDone, Batches, Settings
 from headrace.run.compiling import Compiled
 from headrace.run.placement import PlanInForce
 from headrace.run.routing import even
 from headrace.run.task import Packet, Report, Reports, pack, run_seat
-from headrace.run.topology import Topology
 
 Input = Mapping[str, pa.Table]  # spout -> its rows
 

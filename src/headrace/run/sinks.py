@@ -15,38 +15,16 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.errors import InvalidInput
+from headrace.model.topology import PartWriter
 from headrace.run.state import read_table, to_disk, write_table, write_whole
 
 OWNER = "_run"  # in a Parquet folder: the name of the run that it belongs to
-
-
-Writer = Callable[[Path, pa.Table], None]
-
-
-class Sink(Protocol):
-    """Takes the output of a component, batch by batch."""
-
-    def open(self, run: str) -> None:
-        """Called once, before the first batch."""
-        ...
-
-    def parts(self, batch: int, attempt: str, scratch: Path) -> Path:
-        """The folder for the parts of a batch; `scratch` is one that goes away by itself."""
-        ...
-
-    def writer(self) -> Writer:
-        """What writes a part; it goes to the tasks, on any machine, and the sink itself does not."""
-        ...
-
-    def deliver(self, batch: int, parts: Path, files: Sequence[Path]) -> None:
-        """Make a batch visible; called in the driver before the batch commits, again if it runs again."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +47,7 @@ class Parquet:
             Path(self.folder).absolute() / f".{batch}-{attempt}"
         )  # tasks have another working directory
 
-    def writer(self) -> Writer:
+    def writer(self) -> PartWriter:
         return write_parquet
 
     def deliver(self, batch: int, parts: Path, files: Sequence[Path]) -> None:
@@ -105,7 +83,7 @@ class Callback:
     def parts(self, batch: int, attempt: str, scratch: Path) -> Path:
         return scratch
 
-    def writer(self) -> Writer:
+    def writer(self) -> PartWriter:
         return write_table
 
     def deliver(self, batch: int, parts: Path, files: Sequence[Path]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from pandas.util import hash_array
 
 from headrace.errors import Unsupported
-from headrace.run.topology import Source
+from headrace.model.topology import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from headrace.model.document import Component
 from headrace.model.levels import levels
-from headrace.run.topology import subscriptions
+from headrace.model.topology import subscriptions
 
 
 @dataclass(frozen=True, slots=True)

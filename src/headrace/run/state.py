@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from headrace.errors import InvalidInput
 from headrace.model.document import Component
+from headrace.model.topology import Keyed, first_task_holds_state
 from headrace.run.routing import GROUPS, key_groups, owned
-from headrace.run.topology import Keyed, held_by_first
 
 KEPT = (
     2  # commits; the last one is needed, the one before it is there for whoever looks for a mistake
@@ -138,7 +138,7 @@ def _clipped(entry: StateFile, first: int, end: int) -> StateFile:
 
 def groups_of_task(component: Component, number: int) -> tuple[int, int]:
     """The key groups [first, end) whose state a task holds."""
-    if held_by_first(component):
+    if first_task_holds_state(component):
         return (0, GROUPS) if number == 0 else (0, 0)
     return owned(number, component.tasks)
 

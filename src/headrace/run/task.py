@@ -28,11 +28,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.model.document import Input
+from headrace.model.topology import Code, PartWriter, task_name
 from headrace.run.calling import Calling, call
 from headrace.run.routing import even, route
-from headrace.run.sinks import Writer
 from headrace.run.state import Carried, StateFile, check_state, read_state, read_table, write_table
-from headrace.run.topology import Work, task_name
 
 Role = Literal["work", "wait", "replay"]
 NODE = "HEADRACE_NODE"  # the environment variable in which a fleet's workers tell their node
@@ -82,7 +81,7 @@ class Part:
     output: int  # which of the topology's outputs
     stream: str
     folder: str
-    writer: Writer
+    writer: PartWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class Stage:
     batch: int
     folder: str  # of the run
     seats: tuple[Seat, ...]
-    work: Mapping[str, Work]
+    code: Mapping[str, Code]
     sources: Mapping[str, tuple[tuple[str, Input], ...]]  # component -> its inputs
     targets: Mapping[str, tuple[Target, ...]]
     parts: Mapping[str, tuple[Part, ...]]
@@ -169,14 +168,14 @@ def work(
     stage: Stage, seat: Seat, packets: list[Packet], done: Report
 ) -> tuple[Report, list[Packet]]:
     """Call the component's function on every input and send on what it gives."""
-    component, folder = stage.work[seat.component], Path(stage.folder)
-    keyed, state = component.state, None
+    code, folder = stage.code[seat.component], Path(stage.folder)
+    keyed, state = code.state, None
     outputs: dict[str, list[pa.Table]] = {}
     for source, table in inputs_of(stage, seat, packets):
         if keyed is not None and state is None:
             state = read_state(seat.state, folder, keyed)
         given = Calling(source=source, batch=stage.batch, task=seat.number + 1)
-        emitted, state = call(component, table, state, given)
+        emitted, state = call(code, table, state, given)
         for stream, rows in emitted.items():
             outputs.setdefault(stream, []).append(rows)
     streams = {

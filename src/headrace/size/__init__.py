@@ -1,4 +1,8 @@
-"""How many tasks of each component? One file per algorithm, one signature: workload -> counts, and where it gives them, places."""
+"""How many tasks does each component need? One file per algorithm.
+
+All have one signature: `(workload: Workload, request: Request, *, options) -> Sized`. An algorithm
+that reads nothing of the request leaves it out. Those that also place the tasks say where.
+"""
 
 # name -> module; the module holds a function of the same name. One line per algorithm.
 SCHEDULERS: dict[str, str] = {

@@ -1,4 +1,4 @@
-"""Counts and places that carry a given rate with few tasks: the least each component needs, then more and smaller ones until all fit."""
+"""Few tasks that carry a given rate: first the fewest, then more and smaller ones until all fit."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from headrace.place.headrace import headrace as place
 SHARES = (1.0, 0.7, 0.5, 0.35, 0.25)  # of a thread that a task may fill
 
 
-def few_tasks(
+def find_few_tasks(
     workload: Workload,
     load: Load,
     rate: float,
     request: Request,
 ) -> tuple[dict[str, int], Problem, Assignment] | None:
-    """The first counts, from few to many, that a search for little traffic places at the rate; None if it places none."""
+    """The first counts, from few to many, that can be placed at the rate; None if none can."""
     factor = rate / load.spout_rate
     tried: list[dict[str, int]] = []
-    for one_task in carried_by_one(load):
-        tasks = counts(load, factor, one_task)
+    for one_task in list_task_factors(load):
+        tasks = count_tasks(load, factor, one_task)
         if tasks is None or tasks in tried:
             continue
         tried.append(tasks)
@@ -43,8 +43,11 @@ def few_tasks(
     return None
 
 
-def carried_by_one(load: Load) -> list[Floats]:
-    """The factor that one task of each component may carry, most first: on its fastest nodes, then on any, then with less of a thread, [C]."""
+def list_task_factors(load: Load) -> list[Floats]:
+    """Factors of the rates that one task of each component may carry, the highest first, [C] each.
+
+    On its fastest nodes, then on any node, then with less and less of a thread.
+    """
 
     def factor(share: float) -> Floats:
         with np.errstate(divide="ignore"):
@@ -58,7 +61,7 @@ def carried_by_one(load: Load) -> list[Floats]:
     return [fastest, *(np.where(load.fits, factor(share), np.inf).min(axis=1) for share in SHARES)]
 
 
-def counts(load: Load, factor: float, one_task: Floats) -> dict[str, int] | None:
+def count_tasks(load: Load, factor: float, one_task: Floats) -> dict[str, int] | None:
     """Tasks of every component for a factor; None where a component may not have so many."""
     if not (one_task > 0).all():
         return None

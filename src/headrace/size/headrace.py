@@ -1,7 +1,7 @@
-"""Headrace's own sizing: counts and places together, for the largest rate the cluster sustains, with a proven bound.
+"""Headrace's own sizing: counts and places for the largest rate of the cluster, with a bound.
 
-Source    ours; a count-free linear program over components and kinds of machines, dealt out in
-          whole tasks of several sizes and annealed.
+Source    ours; a linear program over components and kinds of machines, without counts; its answer
+          is rounded to whole tasks of several sizes and improved by annealing.
 Maturity  ours
 Guards    CPU, memory and further resources, slots, worker heap, pins, separations and `max_tasks`
           are never broken; no task is planned above one thread. Bandwidth and the price of sending
@@ -21,12 +21,12 @@ from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
-from headrace.place.building_blocks.filled import place_on_nodes
-from headrace.size.few_tasks import few_tasks
+from headrace.place.building_blocks.sized_tasks import place_sized_tasks
+from headrace.size.few_tasks import find_few_tasks
 from headrace.solve.counts.dop import Market, cheapest, fastest
 from headrace.solve.counts.fill import Filled, filled, fluid_bound, pools_of
 
-ROUNDS = 4  # where rates depend on counts, the load is worked out anew so often
+ROUNDS = 4  # of counting, each with the load of the last counts, where it depends on them
 
 
 def headrace(workload: Workload, request: Request = DEFAULT_REQUEST) -> Sized:
@@ -36,31 +36,35 @@ def headrace(workload: Workload, request: Request = DEFAULT_REQUEST) -> Sized:
     load.refuse_what_fits_nowhere()
     rate = request.rate
     if rate is not None and not workload.machine_per_task:
-        few = few_tasks(workload, load, rate, request)
+        few = find_few_tasks(workload, load, rate, request)
         if few is not None:
             return Sized(*few, rate, fluid_bound(load), "fluid", few[1].notes, workload=workload)
-    found = one_each(load, rate) if workload.machine_per_task else most_filled(load, request)
+    found = (
+        place_one_each(load, rate)
+        if workload.machine_per_task
+        else fill_for_most_rate(load, request)
+    )
     tasks = found.tasks(load)
     problem = workload.problem(tasks)
     if workload.machine_per_task:
-        assignment, kind = (
-            Assignment(found.node, np.zeros(len(found.node), dtype=np.int64)),
-            "exact",
-        )
+        assignment = Assignment(found.node, np.zeros(len(found.node), dtype=np.int64))
+        kind = "exact"
     else:
-        assignment, kind = (
-            place_on_nodes(problem, found.node, request),
-            "fluid",
-        )
+        assignment = place_sized_tasks(problem, found.node, request)
+        kind = "fluid"
     carried, bound = thread_rate(problem, assignment), found.bound * load.spout_rate
     return Sized(tasks, problem, assignment, carried, bound, kind, problem.notes, workload=workload)
 
 
-def one_each(load: Load, rate: float | None = None) -> Filled:
-    """The proven best where every task has a node of its own, or with a rate the fewest nodes: pools of alike nodes as types of one price."""
+def place_one_each(load: Load, rate: float | None = None) -> Filled:
+    """The proven best where every task has a node of its own; with a rate, the fewest nodes.
+
+    Pools of alike nodes count as machine types that all have the same price.
+    """
     if load.copied:
         raise Unsupported(
-            "one machine per task needs rates that do not depend on counts; a stream here is copied to every task"
+            "one machine per task needs rates that do not depend on counts; "
+            "a stream here is copied to every task"
         )
     pools, pool, machines = pools_of(load)
     with np.errstate(divide="ignore"):
@@ -74,7 +78,8 @@ def one_each(load: Load, rate: float | None = None) -> Filled:
     best = fastest(market, np.inf, mixed=True)
     if best is None:
         raise Infeasible(
-            f"one task of each component needs {len(load.most)} nodes that fit; there are {int(machines.sum())}",
+            f"one task of each component needs {len(load.most)} nodes that fit; "
+            f"there are {int(machines.sum())}",
             resource="nodes",
             needed=len(load.most),
             available=float(machines.sum()),
@@ -92,17 +97,20 @@ def one_each(load: Load, rate: float | None = None) -> Filled:
     return Filled(x, market.factor(best), most)
 
 
-def most_filled(load: Load, request: Request) -> Filled:
-    """The best counts; where a stream is copied to every task, more tasks mean more load, which is then worked out anew."""
+def fill_for_most_rate(load: Load, request: Request) -> Filled:
+    """The best counts found.
+
+    Where a stream is copied to every task, more tasks mean more load: then the load is worked out
+    again with the counts found, and the search repeated.
+    """
     best, bound = None, None
     best_factor = -1.0
     for _ in range(ROUNDS if load.copied else 1):
         found = filled(load, seed=request.seed, steps=request.steps, deadline=request.deadline)
         if found is None:
             break
-        bound = (
-            found.bound if bound is None else bound
-        )  # the first round has the least load, so its bound holds for all
+        if bound is None:
+            bound = found.bound  # the first round has the least load, so its bound holds for all
         tasks = found.tasks(load)
         grown = load.at(tasks)
         ratio = float((load.by_rate.sum() / grown.by_rate.sum()) if grown is not load else 1.0)

@@ -1,4 +1,4 @@
-"""LSA: as many threads as one thread's peak rate goes into the rate, each costing what one thread costs.
+"""LSA: the rate over one thread's peak rate, each thread at the cost of one thread.
 
 Source    A. Shukla and Y. Simmhan, Model-driven scheduling for distributed stream processing
           systems, JPDC 2018; the allocation as in the authors' implementation.
@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
-from headrace.size.threads import Allocation, Points, allocated
+from headrace.size.threads import Allocation, Points, allocate_threads
 
 
 def lsa(workload: Workload) -> Sized:
     """Linear scaling: threads for the rates of the file."""
-    return allocated(workload, linear, "lsa")
+    return allocate_threads(workload, allocate_linearly, "lsa")
 
 
-def linear(rate: float, points: Points) -> Allocation:
-    """One thread after the other at its peak rate; the last one for what remains, at its part of the cost."""
+def allocate_linearly(rate: float, points: Points) -> Allocation:
+    """Threads at their peak rate; the last one takes what remains, at its share of the cost."""
     one = points[1]
     full = int(rate / one.rate * (1 + 1e-12))
     rest = max(0.0, rate - full * one.rate)

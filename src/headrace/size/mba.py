@@ -1,4 +1,4 @@
-"""MBA: full slots with as many threads as reach the highest rate in one, then the fewest threads for what remains.
+"""MBA: slots filled to their highest rate, then the fewest threads for what remains.
 
 Source    A. Shukla and Y. Simmhan, Model-driven scheduling for distributed stream processing
           systems, JPDC 2018; the allocation as in the authors' implementation.
@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
-from headrace.size.threads import Allocation, Points, allocated
+from headrace.size.threads import Allocation, Points, allocate_threads
 
 
 def mba(workload: Workload) -> Sized:
     """Model-based: threads for the rates of the file."""
-    return allocated(workload, bundled, "mba")
+    return allocate_threads(workload, allocate_bundles, "mba")
 
 
-def bundled(rate: float, points: Points) -> Allocation:
-    """Whole slots at the peak of the model, each counted full; for the rest the smallest measured number of threads that does."""
+def allocate_bundles(rate: float, points: Points) -> Allocation:
+    """Whole slots at the peak of the model; for the rest the fewest measured threads that do."""
     peak = max(points, key=lambda threads: (points[threads].rate, -threads))
     slots = int(rate / points[peak].rate * (1 + 1e-12))
     rest = rate - slots * points[peak].rate

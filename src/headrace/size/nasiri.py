@@ -1,4 +1,4 @@
-"""Nasiri et al.: raise the rate; when a machine is full, give its hottest task another instance elsewhere; when none fits, take smaller steps.
+"""Nasiri et al.: raise the rate; where a machine is full, add an instance of its hottest task.
 
 Source    H. Nasiri et al., A scheduling algorithm to maximize Storm throughput in heterogeneous
           cluster, 2023, algorithms 1 and 2, eq. 5-6.
@@ -8,7 +8,7 @@ Guards    CPU is never overcommitted at the rate found; `max_tasks`, pins and se
 Differs   the text calls the machine for a new instance both 'most suitable' and 'least utilised':
           here the one of least TCU (eq. 5) that has room, the first of equals. What a component
           receives follows the topology (`fanout`); option split=tasks takes eq. 6 to the letter,
-          where a component with more tasks gets a larger part. The rate given is the largest the
+          where a component with more tasks gets a larger share. The rate given is the largest the
           plan sustains, which may be above the last one the algorithm tried.
 """
 
@@ -31,14 +31,14 @@ from headrace.model.sized import Sized
 from headrace.model.workload import Workload
 from headrace.solve.counts.fill import fluid_bound
 
-MOST_TASKS = 200_000  # in all; beyond that an instance more changes nothing
+MOST_TASKS = 200_000  # in all; beyond that, one more instance changes nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class State:
-    """An execution topology graph (ETG): instances of every component on every machine, and the factor of R0 it was made for."""
+class ExecutionGraph:
+    """An execution topology graph (ETG), and the factor of R0 that it was made for."""
 
-    instances: Ints  # [C, N]
+    instances: Ints  # [C, N] of every component on every machine
     factor: float
 
 
@@ -53,27 +53,21 @@ def nasiri(
     load = load_of(workload, catalog=False)
     load.refuse_what_fits_nowhere()
     cost = Prediction(load, split)
-    final = maximize_throughput(cost, State(first_assignment(cost), 1.0), request.deadline)
-    tasks = {
-        name: int(n)
-        for name, n in zip(load.problem.components, final.instances.sum(axis=1), strict=True)
-    }
-    problem = workload.problem(tasks)
-    node = np.concatenate(
-        [np.repeat(np.arange(final.instances.shape[1]), row) for row in final.instances]
-    )
+    final = maximize_throughput(cost, ExecutionGraph(first_assignment(cost), 1.0), request.deadline)
+    return place_instances(load, final.instances, fluid_bound(load), "fluid")
+
+
+def place_instances(load: Load, instances: Ints, bound: float | None, bound_kind: str) -> Sized:
+    """The answer that instances on machines [C, N] make; without a bound, the rate is the bound."""
+    counts = zip(load.problem.components, instances.sum(axis=1), strict=True)
+    tasks = {name: int(n) for name, n in counts}
+    problem = load.workload.problem(tasks)
+    node = np.concatenate([np.repeat(np.arange(instances.shape[1]), row) for row in instances])
     assignment = Assignment(node, np.zeros(len(node), dtype=np.int64))
     rate = thread_rate(problem, assignment)
-    return Sized(
-        tasks,
-        problem,
-        assignment,
-        rate,
-        fluid_bound(load),
-        "fluid",
-        problem.notes,
-        workload=workload,
-    )
+    bound = rate if bound is None else bound
+    notes = problem.notes
+    return Sized(tasks, problem, assignment, rate, bound, bound_kind, notes, workload=load.workload)
 
 
 class Prediction:
@@ -87,7 +81,7 @@ class Prediction:
         self.known: dict[tuple[int, ...], Floats] = {}
 
     def by_rate(self, instances: Ints) -> Floats:
-        """Points of whole components at R0 on every machine, e * IR of all instances together, [C, N]."""
+        """Points of whole components at R0 on every machine: e * IR of all instances, [C, N]."""
         if self.split == "components" and not self.load.copied:
             return self.load.by_rate
         tasks = instances.sum(axis=1)
@@ -101,9 +95,8 @@ class Prediction:
         if self.split == "components":
             return self.load.at(dict(zip(problem.components, tasks.tolist(), strict=True))).by_rate
         flows: list[Flow] = []
-        for s in (
-            problem.streams
-        ):  # eq. 6: over all tasks downstream of a task, whatever their component
+        # eq. 6: divided by all tasks downstream of a task, whatever their component.
+        for s in problem.streams:
             downstream = sum(
                 int(tasks[t]) for t in {o.target for o in problem.streams if o.source == s.source}
             )
@@ -134,10 +127,10 @@ def first_assignment(cost: Prediction) -> Ints:
 
 
 def maximize_throughput(
-    cost: Prediction, current: State, deadline: Callable[[], bool] | None
-) -> State:
-    """Algorithm 2: the last state in which no machine is over-utilised."""
-    final: State | None = None
+    cost: Prediction, current: ExecutionGraph, deadline: Callable[[], bool] | None
+) -> ExecutionGraph:
+    """Algorithm 2: the last graph in which no machine is over-utilised."""
+    final: ExecutionGraph | None = None
     scale = 1.0
     limit = cost.capacity * (1 + 1e-9)
     while True:
@@ -146,9 +139,9 @@ def maximize_throughput(
             final = current
             if not np.isfinite(cost.capacity).any():
                 return final
-            current = State(current.instances, current.factor * (1 + 1 / scale))
+            current = ExecutionGraph(current.instances, current.factor * (1 + 1 / scale))
             continue
-        grown = with_new_instance(cost, current, int(over[0]))
+        grown = add_instance(cost, current, int(over[0]))
         if grown is not None:
             current = grown
         elif (
@@ -157,15 +150,15 @@ def maximize_throughput(
             and not (deadline is not None and deadline())
         ):
             scale *= 2
-            current = State(final.instances, final.factor * (1 + 1 / scale))
+            current = ExecutionGraph(final.instances, final.factor * (1 + 1 / scale))
         elif final is not None:
             return final
         else:
-            raise refusal(cost, current, int(over[0]))
+            raise too_fast_to_start(cost, current, int(over[0]))
 
 
-def with_new_instance(cost: Prediction, state: State, machine: int) -> State | None:
-    """One more instance of the hottest task of an over-utilised machine, where there is room for it; None if there is none."""
+def add_instance(cost: Prediction, state: ExecutionGraph, machine: int) -> ExecutionGraph | None:
+    """Add an instance of the hottest task of a full machine where there is room, if anywhere."""
     task_cpu = cost.task_cpu(state.instances, state.factor)
     here = state.instances[:, machine] > 0
     hottest = int(np.where(here, task_cpu[:, machine], -1.0).argmax())
@@ -187,16 +180,17 @@ def with_new_instance(cost: Prediction, state: State, machine: int) -> State | N
     where = int(np.where(room, smaller[hottest], np.inf).argmin())
     grown = state.instances.copy()
     grown[hottest, where] += 1
-    return State(grown, state.factor)
+    return ExecutionGraph(grown, state.factor)
 
 
-def refusal(cost: Prediction, state: State, machine: int) -> Infeasible:
-    """Even the first rate over-utilises a machine."""
+def too_fast_to_start(cost: Prediction, state: ExecutionGraph, machine: int) -> Infeasible:
+    """The refusal where even the first rate over-utilises a machine."""
     problem = cost.load.problem
     needed = float(cost.machine_cpu(state.instances, state.factor)[machine])
     available = float(cost.capacity[machine])
     return Infeasible(
-        f"{cost.load.spout_rate:g} tuples/s, where it starts, are too much: {problem.nodes[machine]} would need {needed:g} cpu of {available:g}",
+        f"{cost.load.spout_rate:g} tuples/s, where it starts, are too much: "
+        f"{problem.nodes[machine]} would need {needed:g} cpu of {available:g}",
         resource="cpu",
         needed=needed,
         available=available,

@@ -7,7 +7,7 @@ Guards    CPU is never overcommitted at the rate found; `max_tasks` and pins are
           slots, separations and bandwidth may be violated.
 Differs   as eq. 1 bounds the search, a machine runs at most `most_per_machine` instances (10, as in
           the paper's example), so finer divisions are not looked at. Placements that cannot beat
-          the best found, or only exchange alike machines, are not finished; the answer is the same.
+          the best found, or only swap alike machines, are left out; the answer is the same.
           Refuses what it cannot finish.
 """
 
@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from headrace.errors import InvalidInput, Unsupported
-from headrace.judge.thread_rate import thread_rate
 from headrace.model.arrays import Ints
-from headrace.model.problem import CPU, THREAD, Assignment
+from headrace.model.problem import CPU, THREAD
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
+from headrace.size.nasiri import place_instances
 from headrace.solve.counts.exhaustive import Machines, best_placement
 
 MOST_COUNTS = 2_000_000  # vectors of counts, eq. 1
@@ -43,27 +43,23 @@ def nasiri_optimal(
     workload = sizable(workload, catalog=False)
     load = load_of(workload, catalog=False)
     load.refuse_what_fits_nowhere()
-    instances = exhaustive(load, most_per_machine, request.deadline)
-    tasks = {
-        name: int(n) for name, n in zip(load.problem.components, instances.sum(axis=1), strict=True)
-    }
-    problem = workload.problem(tasks)
-    node = np.concatenate([np.repeat(np.arange(instances.shape[1]), row) for row in instances])
-    assignment = Assignment(node, np.zeros(len(node), dtype=np.int64))
-    rate = thread_rate(problem, assignment)
+    instances = search_exhaustively(load, most_per_machine, request.deadline)
     kind = f"exact for at most {most_per_machine} instances per machine"
-    return Sized(tasks, problem, assignment, rate, rate, kind, problem.notes, workload=workload)
+    return place_instances(load, instances, None, kind)
 
 
-def exhaustive(load: Load, most_per_machine: int, deadline: Callable[[], bool] | None) -> Ints:
-    """Instances of every component on every node; those that cost nothing stand on the first node they may use, [C, N]."""
+def search_exhaustively(
+    load: Load, most_per_machine: int, deadline: Callable[[], bool] | None
+) -> Ints:
+    """The best instances of every component on every node, [C, N]; free ones on the first node."""
     busy = np.flatnonzero(load.by_rate.any(axis=1) | load.fixed.any(axis=1))
     nodes = len(load.problem.nodes)
     total = most_per_machine * nodes
     vectors = math.comb(total, len(busy))
     if load.copied:
         raise Unsupported(
-            "nasiri-optimal takes rates that do not depend on counts; a stream here is copied to every task",
+            "nasiri-optimal takes rates that do not depend on counts; "
+            "a stream here is copied to every task",
             fix="use headrace",
         )
     if vectors > MOST_COUNTS:
@@ -82,7 +78,7 @@ def exhaustive(load: Load, most_per_machine: int, deadline: Callable[[], bool] |
     )
     best, factor = np.zeros((len(busy), nodes), dtype=np.int64), np.zeros(1)
     scratch, used, steps = np.zeros_like(best), np.zeros((3, nodes)), np.array([MOST_STEPS])
-    for count in counts(len(busy), total, np.minimum(load.most[busy], total)):
+    for count in list_counts(len(busy), total, np.minimum(load.most[busy], total)):
         best_placement(machines, count, best, factor, scratch, used, steps)
         if steps[0] < 0 or (deadline is not None and deadline()):
             raise too_large(MOST_STEPS, MOST_STEPS, "placements")
@@ -98,8 +94,8 @@ def exhaustive(load: Load, most_per_machine: int, deadline: Callable[[], bool] |
     return instances
 
 
-def counts(components: int, total: int, most: Ints) -> Iterator[Ints]:
-    """All vectors of at least one instance each and at most `total` together (eq. 1), fewest instances first."""
+def list_counts(components: int, total: int, most: Ints) -> Iterator[Ints]:
+    """All vectors of 1 or more instances each, up to `total` in all (eq. 1), fewest first."""
 
     def of_sum(left: int, c: int) -> Iterator[list[int]]:
         if c == components - 1:
@@ -118,7 +114,8 @@ def counts(components: int, total: int, most: Ints) -> Iterator[Ints]:
 def too_large(needed: int, most: int, what: str) -> Unsupported:
     """The refusal of a search that would not end."""
     return Unsupported(
-        f"the exhaustive search would look at {needed:,} {what} or more; the most it takes is {most:,}",
+        f"the exhaustive search would look at {needed:,} {what} or more; "
+        f"the most it takes is {most:,}",
         resource=what,
         needed=needed,
         available=most,

@@ -1,4 +1,4 @@
-"""What a component reaches with so many threads in one slot, as LSA and MBA measure it, and the counts that follow."""
+"""Counts from measured thread points: what so many threads of a component reach in one slot."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ class Allocation:
     memory: float
 
 
-def allocated(
+def allocate_threads(
     workload: Workload, allocate: Callable[[float, Points], Allocation], by: str
 ) -> Sized:
-    """Counts for the rates of the file: every profiled component by `allocate`; components without thread points keep their count."""
+    """Counts for the rates of the file: every component with thread points by `allocate`.
+
+    Components without thread points keep their count.
+    """
     if workload.inputs.document.tasks is not None:
         raise Unsupported(
             "a bare task graph has no components whose tasks could be counted",
@@ -44,7 +47,8 @@ def allocated(
         most = component.spec.max_tasks
         if most is not None and part.threads > most:
             raise Unsupported(
-                f"{by} needs {part.threads} tasks of `{component.name}` for {problem.rate[c]:g} tuples/s; its max_tasks is {most}",
+                f"{by} needs {part.threads} tasks of `{component.name}` "
+                f"for {problem.rate[c]:g} tuples/s; its max_tasks is {most}",
                 task=component.name,
                 resource="tasks",
                 needed=part.threads,
@@ -55,17 +59,21 @@ def allocated(
         tasks[component.name] = max(1, part.threads)
     if not parts:
         raise InvalidInput(
-            f"no component has thread points: {by} needs `profile: {{component: {{type: {{threads: ..}}}}}}`"
+            f"no component has thread points: "
+            f"{by} needs `profile: {{component: {{type: {{threads: ..}}}}}}`"
         )
     cpu, memory = sum(p.cpu for p in parts.values()), sum(p.memory for p in parts.values())
     sized = workload.problem(tasks)
     rate = float(sized.rate[sized.spout].sum())
-    slots = f"{by}: {slots_for(parts)} slots; {cpu:.2f} % of one slot's cpu and {memory:.2f} % of one slot's memory in all"
+    slots = (
+        f"{by}: {count_slots(parts)} slots; "
+        f"{cpu:.2f} % of one slot's cpu and {memory:.2f} % of one slot's memory in all"
+    )
     return Sized(tasks, sized, None, rate, notes=(*sized.notes, slots), workload=workload)
 
 
-def slots_for(parts: Mapping[str, Allocation]) -> int:
-    """Slots that hold all of it: whichever of CPU and memory needs more."""
+def count_slots(parts: Mapping[str, Allocation]) -> int:
+    """Slots that hold all of it, for the one of CPU and memory that needs more."""
     return math.ceil(
         max(sum(p.cpu for p in parts.values()), sum(p.memory for p in parts.values())) / 100 - 1e-9
     )
@@ -74,7 +82,7 @@ def slots_for(parts: Mapping[str, Allocation]) -> int:
 def thread_points(
     workload: Workload, component: str, types: tuple[str, ...], by: str
 ) -> Points | None:
-    """The measured points of a component; None where it has none. All machine types must agree: a slot is a slot."""
+    """The measured points of a component, the same on all machine types; None if it has none."""
     found = [
         cost.threads
         for kind in types
@@ -84,7 +92,8 @@ def thread_points(
         return None
     if any(points != found[0] for points in found) or len(found) < len(types):
         raise Unsupported(
-            f"{by} knows one kind of slot; the thread points of `{component}` differ between machine types",
+            f"{by} knows one kind of slot; "
+            f"the thread points of `{component}` differ between machine types",
             fix="use headrace",
         )
     if 1 not in found[0]:
@@ -92,6 +101,7 @@ def thread_points(
     for threads, point in found[0].items():
         if not point.rate > 0:
             raise InvalidInput(
-                f"profile: `{component}` with {threads} threads has rate {point.rate:g}; it must be above 0"
+                f"profile: `{component}` with {threads} threads has rate {point.rate:g}; "
+                "it must be above 0"
             )
     return found[0]

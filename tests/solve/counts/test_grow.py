@@ -10,8 +10,8 @@ import pytest
 from headrace.model.generate import nasiri_scenario
 from headrace.model.sizable import load_of, sizable
 from headrace.solve.counts.fill import filled, pools_of
-from headrace.solve.counts.grow import tile_sizes
 from headrace.solve.counts.rate_lp import Pools, cheapest_machines, fastest_machines, most_rate
+from headrace.solve.counts.tiles import tile_sizes
 from tests.size.workloads import chain, workload_of
 
 
@@ -97,8 +97,7 @@ def test_a_large_cluster_is_tiled_with_every_pool_in_the_tile() -> None:
     )
     _, pool, machines = pools_of(load)
     assert machines.tolist() == [20, 70, 90]
-    costs = type("Costs", (), {"cpu": load.problem.free[:, 0]})
-    sizes = tile_sizes(costs, pool)  # pyright: ignore[reportArgumentType]
+    sizes = tile_sizes(load.problem.free[:, 0], pool)
     assert 10 in sizes  # nothing is left over
     assert max(sizes) <= 20
 

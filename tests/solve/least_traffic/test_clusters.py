@@ -67,10 +67,10 @@ def test_a_cluster_has_one_topology_the_same_pins_and_a_limited_size() -> None:
     cluster = clusters(instance, 0.5)
     share = node_shares(instance)
     assert cluster.max() + 1 < 0.7 * len(cluster)
-    for k in range(cluster.max() + 1):
+    several = np.flatnonzero(np.bincount(cluster) > 1).tolist()
+    assert len(several) >= 50
+    for k in several:
         members = np.flatnonzero(cluster == k)
-        if len(members) == 1:
-            continue
         assert len(set(instance.group[members])) == 1
         assert (instance.allowed[members] == instance.allowed[members[0]]).all()
         assert not instance.apart[members].any()

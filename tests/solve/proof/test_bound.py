@@ -46,6 +46,7 @@ def test_the_bound_holds_for_a_plan_of_ten_thousand_tasks_and_is_most_of_it() ->
 
 
 def test_many_unlike_nodes_are_thrown_together_without_breaking_the_bound() -> None:
+    compared = 0
     for seed in range(40):
         instance = small_instance(3200 + seed)
         least = least_by_brute_force(instance)
@@ -63,7 +64,9 @@ def test_many_unlike_nodes_are_thrown_together_without_breaking_the_bound() -> N
                 slots=np.tile(instance.slots, copies + 1),
             )
         )
-        assert crossing_bound(crowded)[0] <= least + 1e-6
+        assert crossing_bound(crowded)[0] <= least + 1e-6, f"seed {seed}"
+        compared += least > 0
+    assert compared >= 5
 
 
 def test_no_traffic_or_room_for_all_gives_the_trivial_bound() -> None:

@@ -13,6 +13,7 @@ from headrace.planner import place
 from headrace.solve.instance import Instance
 from headrace.solve.rate import brim
 from headrace.solve.rate.brim import brimful_counts
+from tests.failures import label_failure
 from tests.solve.small_instances import fits, least_by_brute_force, small_instance
 
 
@@ -24,14 +25,21 @@ def same_on_all_types(seed: int) -> Instance:
     return replace(found, demand=demand)
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_it_is_what_brute_force_finds(seed: int) -> None:
-    instance = same_on_all_types(seed)
-    least, x = least_by_brute_force(instance), brimful_counts(instance)
-    assert (x is None) == np.isinf(least)
-    if x is not None:
-        assert fits(instance, x)
-        assert instance.crossing(x) == pytest.approx(least)
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_it_is_what_brute_force_finds(first: int) -> None:
+    solved = crossing = 0
+    for seed in range(first, first + 100):
+        with label_failure(seed=seed):
+            instance = same_on_all_types(seed)
+            least, x = least_by_brute_force(instance), brimful_counts(instance)
+            assert (x is None) == np.isinf(least)
+            if x is not None:
+                assert fits(instance, x)
+                assert instance.crossing(x) == pytest.approx(least)
+                solved += 1
+                crossing += least > 0
+    assert solved >= 60
+    assert crossing >= 10, "too few instances with traffic between nodes"
 
 
 def test_types_that_differ_and_too_many_patterns_are_left_to_others(
@@ -50,8 +58,9 @@ def test_types_that_differ_and_too_many_patterns_are_left_to_others(
 
 
 def test_a_packing_with_hardly_any_room_left_is_found() -> None:
-    """11 nodes, 59 tasks; at the rate that the search alone reached, less than 1 % of the CPU is left over."""
+    """11 nodes, 59 tasks; the search alone reaches a rate that leaves over 1 % of the CPU idle."""
     report = place(problem_of(random_sections(53)), "headrace", objective="rate").report
     assert report is not None
     assert report.feasible
-    assert report.max_rate == pytest.approx(372.1 / 297)
+    assert report.max_rate is not None
+    assert report.max_rate >= 372.1 / 297 * (1 - 1e-6)

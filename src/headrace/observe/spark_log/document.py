@@ -23,10 +23,10 @@ def document_of(application: Application) -> tuple[dict[str, Any], list[str]]:
         f"rates are per second of the {application.seconds:.3g} s "
         + ("from the first task to the last" if application.streaming else "in which tasks ran")
     ]
-    left_out = len(application.executors) - len(executors)
-    if left_out:
+    unused_type_notes = len(application.executors) - len(executors)
+    if unused_type_notes:
         notes.append(
-            f"{left_out} of {len(application.executors)} executors came or went; the cluster is as it was at its largest"
+            f"{unused_type_notes} of {len(application.executors)} executors came or went; the cluster is as it was at its largest"
         )
     in_python = [m.component.name for m in application.components if m.component.in_python]
     if in_python:

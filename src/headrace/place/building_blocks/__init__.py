@@ -1,1 +1,1 @@
-"""Steps that several schedulers share: each has one home here. The schedulers lie one folder up."""
+"""Steps that several schedulers share, one file each; the schedulers are one folder up."""

@@ -1,4 +1,4 @@
-"""What schedulers share that place tasks one at a time: traffic seen from a task, room on nodes, ties, one worker per node."""
+"""For schedulers that place one task at a time: a task's traffic, room on nodes, ties."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from headrace.place.building_blocks.slots import free_slots
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
-    """Traffic between two tasks, both directions added, seen from either; a task's traffic with itself is left out."""
+    """Traffic between two tasks, both directions added, listed with either of them.
 
-    start: Ints  # [T + 1] links of task t stand at start[t] .. start[t + 1] - 1
+    A task's traffic with itself is left out.
+    """
+
+    start: Ints  # [T + 1] links of task t are at start[t] .. start[t + 1] - 1
     other: Ints  # ascending
     weight: Floats  # tuples/s, above 0
 
     def of(self, task: int) -> tuple[Ints, Floats]:
-        """Who a task talks to, and how much."""
+        """The tasks that a task exchanges tuples with, and how many."""
         here = slice(int(self.start[task]), int(self.start[task + 1]))
         return self.other[here], self.weight[here]
 
@@ -47,7 +50,7 @@ def links_of(pairs: Pairs, tasks: int) -> Links:
 
 
 def limits(free: Floats) -> Floats:
-    """The most that sums of demands may come to: what is free, and a margin for rounding."""
+    """The most that demands may add up to: what is free, and a margin for rounding."""
     return free + TOLERANCE * np.maximum(1.0, free)
 
 
@@ -57,7 +60,7 @@ def first_best(score: Floats) -> int:
     return int((score >= best - TOLERANCE * abs(best)).argmax())
 
 
-def descending(score: Floats) -> Ints:
+def order_descending(score: Floats) -> Ints:
     """Positions by score, highest first; equal ones keep their order."""
     scale = float(np.abs(score).max(initial=0.0)) or 1.0
     return np.argsort(-np.round(score / scale, 9), kind="stable")

@@ -1,4 +1,4 @@
-"""Grouping executors into slots by the pairs that communicate (Muhammad, algorithms 2, 5 and 7)."""
+"""Executors into slots by the pairs that communicate (Muhammad, algorithms 2, 5 and 7)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-def by_traffic(pairs: Pairs) -> Pairs:
+def sort_by_traffic(pairs: Pairs) -> Pairs:
     """Pairs with the most traffic first; equal ones keep their order."""
     order = np.argsort(-pairs.tuples_per_s, kind="stable")
     return Pairs(
@@ -30,10 +30,11 @@ def by_traffic(pairs: Pairs) -> Pairs:
 def group_by_pairs(
     pairs: Pairs, executors: int, workers: int, affinity: Affinity = "seed_pair"
 ) -> Ints:
-    """Open a slot for each pair of which neither end is assigned, grow it to ceil(executors / workers); the slot of each, [T].
+    """The slot of each executor: a pair opens a slot, and connected executors fill it up, [T].
 
-    Leftovers, in the order of the pairs and then of the executors, are dealt round-robin from the
-    second slot on, as the thesis has it.
+    A pair opens a slot if neither of its two executors has one; a slot grows to
+    ceil(executors / workers). Leftovers, in the order of the pairs and then of the executors, are
+    dealt round-robin from the second slot on, as the thesis has it.
     """
     from scipy.sparse import csr_array
 
@@ -73,7 +74,7 @@ def group_by_pairs(
 
 
 def _frequently_communicating(preferred: Floats, fallback: Floats, slot_of: Ints) -> int | None:
-    """The unassigned executor with most traffic to the seed pair; where none has any, to the whole group."""
+    """The unassigned executor with most traffic to the seed pair, or else to the whole group."""
     for affinity in (preferred, fallback):
         open_affinity = np.where(slot_of < 0, affinity, 0.0)
         if open_affinity.max() > 0:
@@ -82,4 +83,4 @@ def _frequently_communicating(preferred: Floats, fallback: Floats, slot_of: Ints
 
 
 def _row(weight: csr_array, executor: int) -> Floats:
-    return np.asarray(weight[[executor], :].toarray()[0], dtype=np.float64)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    return np.asarray(weight[[executor], :].toarray()[0], dtype=np.float64)

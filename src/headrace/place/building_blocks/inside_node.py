@@ -1,4 +1,4 @@
-"""From nodes to workers: each node's tasks are parted again so that little traffic crosses between its workers (Eskandari, 7.3.4)."""
+"""From nodes to workers: little traffic between the workers of a node (Eskandari, 7.3.4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headrace.solve.cut.partition import partition
 def second_level(
     problem: Problem, pairs: Pairs, node: Ints, max_tasks_per_worker: int, seed: int
 ) -> Assignment:
-    """Algorithm 1, lines 20-26: workers of about equal size on every node, no more than its free slots, [T]."""
+    """Algorithm 1, lines 20-26: on every node, workers of about equal size in its free slots."""
     if max_tasks_per_worker < 1:
         raise InvalidInput(f"max_tasks_per_worker is {max_tasks_per_worker}; it must be at least 1")
     worker = np.empty(problem.task_count, dtype=np.int64)
@@ -57,7 +57,7 @@ def second_level(
 def _parts(
     pairs: Pairs, memory: Floats, heap_mb: float, max_tasks: int, slots: int, seed: int
 ) -> Ints:
-    """The part of each task: ceil(t / T) parts (eq. 7.3), more only where the heap of a worker asks for it."""
+    """The part of each task: ceil(t / T) parts (eq. 7.3), more only where a heap is too small."""
     tasks = len(memory)
     fewest = min(math.ceil(tasks / max_tasks), slots)
     for count in range(fewest, slots + 1 if memory.sum() > heap_mb else fewest + 1):
@@ -66,7 +66,7 @@ def _parts(
         part = partition(pairs.source, pairs.target, pairs.tuples_per_s, load, capacity, seed=seed)
         if part is not None:
             return part
-    # The heap cannot be kept in these slots; the judge will say so.
+    # No split within the heap was found in these slots; the judge reports it.
     part = partition(
         pairs.source,
         pairs.target,

@@ -12,8 +12,8 @@ from headrace.model.problem import MEMORY, Problem
 def gflops(problem: Problem) -> Floats:
     """eq. 3.1 with the sockets of algorithm 3: sockets x cores x GHz x flops per cycle, [N].
 
-    Sockets default to 1, flops per cycle and GHz to 1, cores to the CPU points of the node over
-    100.
+    Where the file does not say, sockets, GHz and flops per cycle are 1, and cores are the node's
+    CPU points over 100.
     """
     cpu = problem.capacity[:, 0]
     cores = np.where(
@@ -33,7 +33,7 @@ def ram_gb(problem: Problem) -> Floats:
 
 
 def computation_power(problem: Problem, alpha: float) -> Floats:
-    """eq. 3.2: alpha x GFLOPS + (1 - alpha) x RAM; a memory-bound topology turns the weights round, [N]."""
+    """eq. 3.2: alpha x GFLOPS + (1 - alpha) x RAM; swapped for a memory-bound topology, [N]."""
     if not 0 <= alpha <= 1:
         raise InvalidInput(f"option alpha is {alpha}; it must lie between 0 and 1")
     weight = 1 - alpha if problem.bound_by[0] == "memory" else alpha
@@ -46,7 +46,10 @@ def bandwidth_mbps(problem: Problem) -> Floats:
 
 
 def node_power(problem: Problem, bound_weight: float, other_weight: float) -> Floats:
-    """eq. 3.3: GFLOPS, GB of RAM and Mbit/s, by weight; algorithm 9 gives more to what bounds the topology, [N]."""
+    """eq. 3.3: GFLOPS, GB of RAM and Mbit/s, by weight, [N].
+
+    Algorithm 9: what bounds the topology has the larger weight.
+    """
     alpha, beta, gamma = (
         bound_weight if problem.bound_by[0] == kind else other_weight
         for kind in ("cpu", "memory", "network")
@@ -54,7 +57,7 @@ def node_power(problem: Problem, bound_weight: float, other_weight: float) -> Fl
     return alpha * gflops(problem) + beta * ram_gb(problem) + gamma * bandwidth_mbps(problem)
 
 
-def by_power(problem: Problem, power: Floats) -> Ints:
+def rank_nodes(problem: Problem, power: Floats) -> Ints:
     """Nodes with a free slot: most powerful first, then most free slots, then file order."""
     ranked = np.lexsort((np.arange(len(power)), -problem.free_slots, -power))
     return ranked[problem.free_slots[ranked] > 0]

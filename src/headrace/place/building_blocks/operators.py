@@ -12,7 +12,10 @@ from headrace.model.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A component; in a bare task graph, the tasks that name the same one. Numbers are positions in the list of operators."""
+    """A component; in a bare task graph, the tasks that name the same one.
+
+    Children and parents are positions in the list of operators.
+    """
 
     name: str  # of its first component
     tasks: tuple[int, ...]
@@ -26,12 +29,11 @@ class Operator:
         return tuple(dict.fromkeys((*self.children, *self.parents)))
 
 
-def operators(problem: Problem) -> list[Operator]:
+def list_operators(problem: Problem) -> list[Operator]:
     """All operators, in file order."""
     _, first, number = np.unique(problem.operator, return_index=True, return_inverse=True)
-    position = np.argsort(np.argsort(first))[
-        number
-    ]  # operator of each component, numbered by first appearance
+    # The operator of each component, numbered by first appearance.
+    position = np.argsort(np.argsort(first))[number]
     of_task = position[problem.component_of]
     measured = np.column_stack(
         [of_task[problem.pairs.source], of_task[problem.pairs.target]]
@@ -61,7 +63,7 @@ def operators(problem: Problem) -> list[Operator]:
     ]
 
 
-def one_of_each(queues: list[list[int]]) -> Iterator[int]:
-    """The first of every queue, the second of every queue, ..; queues that are used up drop out."""
+def take_turns(queues: list[list[int]]) -> Iterator[int]:
+    """The first of every queue, then the second of every queue that has one, and so on."""
     for turn in range(max(map(len, queues), default=0)):
         yield from (queue[turn] for queue in queues if turn < len(queue))

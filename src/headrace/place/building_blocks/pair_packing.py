@@ -1,4 +1,7 @@
-"""Items into bins by the traffic of their pairs, busiest pair first: what Aniello's online scheduler does twice, with slots and with nodes."""
+"""Items into bins by the traffic of their pairs, busiest pair first.
+
+Aniello's online scheduler does this twice: executors into slots, then slots onto nodes.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def new_bins(
     group_most: Ints,
     links: Links,
 ) -> Bins:
-    """Bins without items, which may carry a load already."""
+    """Bins without items; `load` is what they carry already."""
     items, bins = len(need), len(kind)
     margin = TOLERANCE * np.array([links.weight.max(initial=0.0), need.max(initial=0.0)])
     inside = np.zeros((bins, len(group_most)), dtype=np.int64)
@@ -51,7 +54,7 @@ def new_bins(
 
 @kernel
 def holds(bins: Bins, x: int, y: int, b: int, with_x: bool, with_y: bool) -> bool:
-    """Whether a bin, from which x and y have been taken if they are there, accepts one of them or both."""
+    """Whether a bin without x and y accepts those of them that are to be put in."""
     kind, group = bins.kind[b], bins.group[x]
     load, room, count = bins.load[b], bins.room[b], bins.inside[b, group]
     for item, put_in in ((x, with_x), (y, with_y)):
@@ -76,9 +79,10 @@ def least_loaded_for_both(bins: Bins, x: int, y: int) -> int:
 
 @kernel
 def least_loaded(bins: Bins, item: int, larger: int, beyond: int) -> int:
-    """The least loaded bin with a place for an item and the load of the larger of two; -1 if there is none.
+    """The least loaded bin with a place for an item; -1 if there is none.
 
-    beyond 1 looks past the limit of the group, 2 past that of the load as well.
+    It must have room for the load of the larger of the two items given. `beyond` 1 ignores the
+    limit of the group, 2 the limit of the load as well.
     """
     best, group = -1, bins.group[item]
     for b in range(len(bins.load)):
@@ -94,7 +98,7 @@ def least_loaded(bins: Bins, item: int, larger: int, beyond: int) -> int:
 
 @kernel
 def put(bins: Bins, item: int, b: int) -> None:
-    """Put an item into a bin, out of the one it is in."""
+    """Move an item into a bin."""
     old = bins.at[item]
     if old == b:
         return
@@ -114,7 +118,10 @@ def put(bins: Bins, item: int, b: int) -> None:
 
 @kernel
 def put_somewhere(bins: Bins, item: int) -> None:
-    """Put an item into the least loaded bin that accepts it, or else into the least loaded one with a place left."""
+    """Put an item into the least loaded bin that accepts it.
+
+    Where none does, limits give way: first that of the group, then that of the load.
+    """
     b = -1
     for beyond in range(3):
         if b < 0:
@@ -160,7 +167,10 @@ def candidate(low: int, high: int, third: int, number: int) -> int:
 
 @kernel
 def repack(bins: Bins, x: int, y: int, between: float) -> None:
-    """Put two items, one of which has a bin, where least traffic crosses: into the bins they are in or the least loaded one."""
+    """Put two items, one of which has a bin, where the least traffic crosses.
+
+    Tried are the bins they are in and the least loaded one.
+    """
     at_x, at_y = int(bins.at[x]), int(bins.at[y])
     low, high, third = min(at_x, at_y), max(at_x, at_y), least_loaded(bins, x, y, int(ZERO))
     best_x, best_y, least = -1, -1, np.inf

@@ -1,4 +1,4 @@
-"""Putting slots on nodes: rank the slots, then fill node after node (Muhammad, algorithms 3, 6, 8 and 11)."""
+"""Slots on nodes: rank the slots, then fill node after node (Muhammad, alg. 3, 6, 8 and 11)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SlotTraffic = Literal["internal", "incident"]
 
 
 def slots_by_traffic(pairs: Pairs, slot_of: Ints, slot_traffic: SlotTraffic = "internal") -> Ints:
-    """Non-empty slots, most inter-executor traffic first: inside the slot, or all that its executors take part in."""
+    """Non-empty slots, most traffic first: inside the slot, or all that its executors have."""
     a, b = slot_of[pairs.source], slot_of[pairs.target]
     count = int(slot_of.max()) + 1
     inside = totals(a[a == b], pairs.tuples_per_s[a == b], count)
@@ -23,22 +23,22 @@ def slots_by_traffic(pairs: Pairs, slot_of: Ints, slot_traffic: SlotTraffic = "i
         inside += totals(a[crosses], pairs.tuples_per_s[crosses], count) + totals(
             b[crosses], pairs.tuples_per_s[crosses], count
         )
-    return ranked(slot_of, inside)
+    return rank_slots(slot_of, inside)
 
 
 def slots_by_size(slot_of: Ints) -> Ints:
     """Non-empty slots, most executors first."""
-    return ranked(slot_of, np.bincount(slot_of).astype(np.float64))
+    return rank_slots(slot_of, np.bincount(slot_of).astype(np.float64))
 
 
-def ranked(slot_of: Ints, score: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Ints:
+def rank_slots(slot_of: Ints, score: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Ints:
     """Non-empty slots by score, highest first; equal ones keep their order."""
     order = np.argsort(-score, kind="stable")
     return order[np.bincount(slot_of, minlength=len(score))[order] > 0]
 
 
 def fill_nodes(problem: Problem, slot_of: Ints, slots: Ints, nodes: Ints) -> Assignment:
-    """Give the first node as many slots as it has free, then the next."""
+    """Give the first node as many slots as it has free, then the next node, and so on."""
     room = [(n, s) for n in nodes.tolist() for s in free_slots(problem, n).tolist()]
     refuse_without_slots(problem, len(slots), len(room))
     place = np.full((int(slot_of.max()) + 1, 2), -1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Free slots, and the refusal when there are too few."""
+"""Free slots, and the refusal where there are too few."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headrace.model.problem import Problem
 
 
 def free_slots(problem: Problem, node: int) -> Ints:
-    """Slots of a node that nobody uses, lowest first."""
+    """Free slots of a node, lowest first."""
     return np.flatnonzero(~problem.slot_taken[node])
 
 
@@ -23,7 +23,8 @@ def refuse_without_slots(problem: Problem, needed: int, available: int) -> None:
         )
         missing = needed - available
         fix = (
-            f"free {missing} slot{'s' * (missing != 1)}, add nodes, or lower `workers` to {available}"
+            f"free {missing} slot{'s' * (missing != 1)}, add nodes, "
+            f"or lower `workers` to {available}"
             if available
             else "free a slot or add a node"
         )

@@ -24,7 +24,7 @@ def each_topology(scheduler: Scheduler[Options]) -> Scheduler[Options]:
         if len(problem.topologies) == 1:
             return scheduler(problem, *args, **options)
         order = np.argsort(problem.priority, kind="stable").tolist()
-        return in_turn(problem, order, lambda alone: scheduler(alone, *args, **options))
+        return place_in_turn(problem, order, lambda alone: scheduler(alone, *args, **options))
 
     return place
 
@@ -36,15 +36,16 @@ def slots_in_use(problem: Problem, assignment: Assignment) -> Bools:
     return in_use
 
 
-def in_turn(
+def place_in_turn(
     problem: Problem,
     order: Sequence[int],
     scheduler: Callable[[Problem], Assignment],
     closed: Callable[[Problem, Assignment], Bools] = slots_in_use,
 ) -> Assignment:
-    """Place topologies in a given order, each on what the earlier ones leave; `closed` says which slots they close to later ones.
+    """Place topologies in a given order, each on what the earlier ones leave.
 
-    A topology that is refused does not stop the others; if all are refused, so is the problem.
+    `closed` says which slots a topology closes to later ones. A topology that is refused does not
+    stop the others; if all are refused, so is the problem.
     """
     node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
     worker = np.full(problem.task_count, UNPLACED, dtype=np.int64)
@@ -59,14 +60,14 @@ def in_turn(
             refused[problem.topologies[g]] = error
             continue
         node[owner == g], worker[owner == g] = placed.node, placed.worker
-        taken += used(alone, placed)
+        taken += sum_demand_by_node(alone, placed)
         slot_taken |= closed(alone, placed)
     if len(refused) == len(problem.topologies):
         raise next(iter(refused.values()))
     return Assignment(node, worker, refused)
 
 
-def used(problem: Problem, assignment: Assignment) -> Floats:
+def sum_demand_by_node(problem: Problem, assignment: Assignment) -> Floats:
     """What an assignment takes on each node, [N, K]."""
     placed = assignment.node != UNPLACED
     node, c = assignment.node[placed], problem.component_of[placed]

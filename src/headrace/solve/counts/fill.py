@@ -11,7 +11,8 @@ from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU, THREAD, Problem
 from headrace.model.sizable import Load
 from headrace.solve.classes import Classes, classes_of
-from headrace.solve.counts.grow import Costs, grown
+from headrace.solve.counts.grow import grow_counts
+from headrace.solve.counts.loads import TaskCosts
 from headrace.solve.counts.rate_lp import Fluid, Pools, most_rate
 from headrace.solve.least_traffic.search import polish
 from headrace.solve.rate.speed import costs_of, fast_counts, sustained
@@ -100,14 +101,14 @@ def filled_from(
     problem = load.problem
     instance = replace(classes_of(problem).instance, allowed=load.fits)
     fixed = problem.cpu_fixed.T
-    costs = Costs(
+    costs = TaskCosts(
         by_rate=np.ascontiguousarray((problem.demand[:, [CPU]] + problem.cpu_rate).T),
         fixed=np.ascontiguousarray(fixed),
         thread=np.ascontiguousarray(THREAD - fixed),
         cpu=problem.free[:, CPU],
         most=load.most,
     )
-    found = grown(
+    found = grow_counts(
         instance,
         costs,
         fluid.handled,

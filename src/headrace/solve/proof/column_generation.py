@@ -124,13 +124,17 @@ def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | Non
     smoothing = SMOOTHING
     while not budget.spent():
         budget.spend()
-        value, task, node, left_out = _linear(master, penalty)
+        value, task, node, unused_type_notes = _linear(master, penalty)
         if best is not None:
             near = CONVERGED * max(everything, abs(value))
             if np.isfinite(value_known):  # a bound much closer than the known plan is of no use
                 near = max(near, 0.05 * (best.upper - value_known))
             if best.upper < -_tolerance(q) or best.upper - value <= near:
-                if left_out <= 1e-7 or best.upper < -_tolerance(q) or penalty > 1e12 * everything:
+                if (
+                    unused_type_notes <= 1e-7
+                    or best.upper < -_tolerance(q)
+                    or penalty > 1e12 * everything
+                ):
                     break
                 penalty *= 10.0
                 continue
@@ -213,7 +217,7 @@ def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, flo
     patterns = len(master.pattern)
     classes, node_classes = len(q.count), len(q.nodes)
     shape = csr_array(np.array(master.pattern, dtype=np.float64).reshape(patterns, classes).T)
-    left_out = csr_array((np.ones(classes), (np.arange(classes), np.arange(classes))))
+    unused_type_notes = csr_array((np.ones(classes), (np.arange(classes), np.arange(classes))))
     on_node = csr_array(
         (np.ones(patterns), (master.of_class, np.arange(patterns))),
         shape=(node_classes, patterns + classes),
@@ -222,7 +226,7 @@ def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, flo
         np.concatenate([-np.array(master.kept), np.full(classes, penalty)]),
         A_ub=on_node,
         b_ub=q.nodes,
-        A_eq=hstack([shape, left_out], format="csr"),
+        A_eq=hstack([shape, unused_type_notes], format="csr"),
         b_eq=q.count,
         method="highs-ds",
     )

@@ -1,0 +1,75 @@
+"""The demo: plan word count with every scheduler, then run it, measure it and improve it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.answers import collect, costly
+from headrace.cli.shared import JSON, load_case, main, print_json
+from headrace.model.output import save
+
+if TYPE_CHECKING:
+    from headrace.planner import Outcome
+
+
+@main.command()
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    default="headrace-demo.html",
+    show_default=True,
+    help="The report to write.",
+)
+@click.option("--plan-only", is_flag=True, help="Run nothing on Spark.")
+@JSON
+def demo(out: str, plan_only: bool, as_json: bool) -> None:
+    """Plan word count with every scheduler, run it on a small Spark fleet, and improve it there."""
+    from headrace import planner
+    from headrace.demo import demo_files, run_demo
+    from headrace.page import page
+    from headrace.registry import names
+    from headrace.spark import require_spark
+
+    if not plan_only:
+        require_spark("demo", otherwise="headrace demo --plan-only")
+
+    def say(message: str) -> None:
+        click.echo(message, err=True)
+
+    schedulers = names("place")
+    say(f"1. Planning with {len(schedulers)} schedulers.")
+    problem = load_case(demo_files()).problem
+    results = collect(planner.compare(problem), len(schedulers))
+    save(out, page(results, title="Word count on nine nodes", command="headrace demo"))
+    if not as_json:
+        show_plans(results, out)
+    ran = None
+    if not plan_only:
+        say("\n2. Running word count on Spark, measuring it, and planning again from that.")
+        with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
+            ran = run_demo(Path(folder), say)
+    if as_json:
+        plans = [result.to_json() for result in results]
+        live = None if ran is None else asdict(ran)
+        print_json({"format": "headrace/1", "results": plans, "report_file": out, "live": live})
+    elif ran is not None:
+        from headrace import terminal
+
+        terminal.show(terminal.live_run(ran))
+
+
+def show_plans(results: Sequence[Outcome], out: str) -> None:
+    """The table of schedulers, and the best plan."""
+    from headrace import planner, terminal
+
+    winner = planner.best(results)
+    terminal.show(terminal.comparison(results))
+    if winner is not None:
+        terminal.show(terminal.plan(winner), terminal.stream_table(costly(winner)))
+    click.echo(f"\nThe report to look at: {Path(out).resolve().as_uri()}")

@@ -1,0 +1,195 @@
+"""A live run, wired in one place: machines, a session on them, the first plan, loop and engine.
+
+    with fleet_for("cluster.yaml", folder, say) as fleet, on_fleet(fleet, "words") as site:
+        plan = site.put_in_force(topology, plan_first(topology, nodes, "storm-even"))
+        site.run(topology, plan, settings)
+
+What happens after a batch is the caller's: `settings.listen` is called then, and `decide_beside`
+makes a listener that also runs the loop.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from headrace.control.loop import Entry, LoopSettings
+from headrace.control.on_spark import OnSpark, background, decide_after_batches
+from headrace.errors import InvalidInput, Unsupported
+from headrace.model.read import Inputs
+from headrace.model.topology import Topology
+from headrace.run import engine
+from headrace.run.addresses import check_reachable
+from headrace.run.batches import BatchDone, Settings
+from headrace.run.cluster import executor_cores, wait_for_hosts
+from headrace.run.fleet import Fleet, local_fleet
+from headrace.run.located import SETTINGS
+from headrace.run.machines import machines_of
+from headrace.run.placement import Placement, PlanInForce, check_cores
+from headrace.run.supervisor import find_fleet
+from headrace.spark import is_local, session
+
+BACK_WITHIN_S = 20  # a lost executor comes back within seconds
+
+Say = Callable[[str], None]
+Listen = Callable[[BatchDone], None]
+
+
+def keep_quiet(message: str) -> None:
+    """Say nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where topologies run: a Spark session, and the hosts of the nodes that plans speak of."""
+
+    spark: SparkSession
+    hosts: Mapping[str, str] | None = None  # node -> host; None: places are not looked at
+
+    def cores(self) -> dict[str, int]:
+        """The nodes that have an executor, and its cores."""
+        found = executor_cores(self.spark)
+        return {node: found[host] for node, host in (self.hosts or {}).items() if host in found}
+
+    def put_in_force(
+        self,
+        topology: Topology,
+        start: Placement | None = None,
+        *,
+        file: str | os.PathLike[str] | None = None,
+        crowded: bool = False,
+        say: Say = keep_quiet,
+    ) -> PlanInForce:
+        """The plan of a run here, at first `start` or what the file holds.
+
+        A plan with more tasks of a stage on a node than the node has cores is refused, unless
+        `crowded`: then they queue.
+        """
+
+        def check(placement: Placement) -> None:
+            if self.hosts is None:
+                return
+            wanted = {self.hosts[n] for n, _ in placement.places.values() if n in self.hosts}
+            with suppress(Unsupported):  # what does not come back is named below
+                wait_for_hosts(self.spark, wanted, seconds=BACK_WITHIN_S)
+            cores = self.cores()
+            check_cores(
+                topology, placement, dict.fromkeys(cores, sys.maxsize) if crowded else cores
+            )
+
+        return PlanInForce(topology, start, file=file, check=check, say=say)
+
+    def watch(
+        self,
+        topology: Topology,
+        plan: PlanInForce,
+        cluster: Inputs,
+        telemetry: Path,
+        store: Path,
+        *,
+        window_s: int = 5,
+        clock: Callable[[], float] = time.time,
+    ) -> OnSpark:
+        """A run here as the loop sees it; decisions are kept in `store`."""
+        return OnSpark(
+            self.spark,
+            topology,
+            cluster,
+            plan,
+            telemetry,
+            store,
+            lambda: set(self.cores()),
+            window_s=window_s,
+            clock=clock,
+        )
+
+    def run(self, topology: Topology, plan: PlanInForce, settings: Settings) -> int:
+        """Run a topology until its sources end or the batches are done; how many there were."""
+        return engine.run(self.spark, topology, plan, replace(settings, hosts=self.hosts))
+
+
+@contextmanager
+def fleet_for(cluster: str | os.PathLike[str], folder: Path, say: Say) -> Generator[Fleet]:
+    """The fleet that is up in a folder, if it has the cluster's machines, else one for this run."""
+    machines, running = machines_of([cluster]), find_fleet(folder)
+    if running is not None:
+        if not running.stands_for(machines):
+            raise InvalidInput(
+                f"the fleet that is up ({folder}) has other machines than {cluster}; "
+                "end it with headrace fleet down"
+            )
+        yield running
+        return
+    say(f"starting a fleet of {len(machines)} workers for this run ..")
+    with (
+        tempfile.TemporaryDirectory(prefix="headrace-fleet-") as scratch,
+        local_fleet(machines, Path(scratch)) as fleet,
+    ):
+        yield fleet
+
+
+@contextmanager
+def on_fleet(fleet: Fleet, app: str, conf: Mapping[str, str] = {}) -> Generator[Site]:
+    """A fleet with a session on it, once every worker has an executor."""
+    with open_session(app, fleet.master, {**conf, **fleet.settings()}) as spark:
+        wait_for_hosts(spark, fleet.hosts.values())
+        yield Site(spark, fleet.hosts)
+
+
+@contextmanager
+def on_master(master: str | None, app: str, nodes: Iterable[str] = ()) -> Generator[Site]:
+    """A Spark cluster whose hosts are called as the plan's nodes; None: this machine alone."""
+    hosts = {node: node for node in nodes} if master and not is_local(master) else {}
+    with open_session(app, master, {}) as spark:
+        if hosts:
+            wait_for_hosts(spark, hosts.values())
+        yield Site(spark, hosts or None)
+
+
+@contextmanager
+def open_session(app: str, master: str | None, conf: Mapping[str, str]) -> Generator[SparkSession]:
+    """A session that places tasks; it ends with the `with`, unless it was there before."""
+    if master is not None:
+        check_reachable(master)
+    ours = SparkSession.getActiveSession() is None
+    try:
+        spark = session(app=app, master=master, conf={**SETTINGS, **conf})
+    except Py4JError as error:
+        if master is None or is_local(master):
+            raise
+        raise Unsupported(  # Spark's own words are a stack trace about its last step
+            f"Spark could not start on {master}; what answers there may be no Spark master, "
+            f"or one of another version than {pyspark.__version__}"
+        ) from error
+    try:
+        yield spark
+    finally:
+        if ours:
+            # Executors that go away while the session ends are no news.
+            spark.sparkContext.setLogLevel("OFF")
+            spark.stop()
+
+
+@contextmanager
+def decide_beside(
+    world: OnSpark, settings: LoopSettings, report: Callable[[Entry], None], listen: Listen
+) -> Generator[Listen]:
+    """A listener that also has the loop decide, in the background: no batch waits for it."""
+    with background() as do:
+        decide = decide_after_batches(world, settings, report, do)
+
+        def both(done: BatchDone) -> None:
+            listen(done)
+            decide(done)
+
+        yield both

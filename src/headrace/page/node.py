@@ -1,0 +1,154 @@
+"""One node as a card: how full it is, its workers, and the tasks in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from headrace.figures import number, plural, shorten
+from headrace.judge.traffic import Workers
+from headrace.model.problem import CPU, Assignment, Ints, Problem
+from headrace.page.markup import Html, element
+from headrace.page.view import Operator, operators
+
+MOST_SQUARES = 48  # tasks of a node shown one by one
+MOST_COUNTS = 12  # components of a node shown with their count
+RESOURCES = {"cpu": ("CPU", ""), "memory_mb": ("Memory", " MB")}  # name and unit
+
+Row = Mapping[str, float | None]
+
+
+class Contents:
+    """Which tasks are in which worker, sorted once for all nodes of a plan."""
+
+    def __init__(self, problem: Problem, assignment: Assignment) -> None:
+        self.problem, self.operators = problem, operators(problem)
+        self.workers = Workers.of(assignment)
+        self.operator = problem.operator[problem.component_of]
+        self.tasks = np.argsort(self.workers.of_task, kind="stable")
+        self.first = np.searchsorted(
+            self.workers.of_task[self.tasks], np.arange(len(self.workers.node) + 1)
+        )
+        self.first_worker = np.searchsorted(self.workers.node, np.arange(len(problem.nodes) + 1))
+
+    def of_node(self, node: int) -> Iterator[tuple[int, Ints]]:
+        """Slot and tasks of each worker of a node."""
+        for w in range(int(self.first_worker[node]), int(self.first_worker[node + 1])):
+            yield int(self.workers.slot[w]), self.tasks[self.first[w] : self.first[w + 1]]
+
+
+def draw_node(problem: Problem, row: Row, contents: Contents, node: int) -> Html:
+    """The card of one node; `row` is what the report says of it."""
+    workers = list(contents.of_node(node))
+    few = sum(len(tasks) for _, tasks in workers) <= MOST_SQUARES
+    inside = (
+        [_worker(contents, slot, tasks) for slot, tasks in workers]
+        if few
+        else [_counts(contents, workers)]
+    )
+    meters = [
+        _meter(resource, row)
+        for k, resource in enumerate(problem.resources)
+        if k == CPU or row[resource] or row[f"{resource}_capacity"] is not None
+    ]
+    kind = problem.types[problem.node_type[node]] if len(problem.types) > 1 else ""
+    slots = f"{number(row['workers'])} of {plural(int(row['slots'] or 0), 'slot')}"
+    about = element("small", " · ".join(filter(None, (kind, slots))))
+    return element(
+        "article",
+        element("h4", problem.nodes[node], about),
+        *meters,
+        _network(row),
+        element("div", *inside, class_="workers"),
+    )
+
+
+def square(operator: Operator, tooltip: str | None) -> Html:
+    """The letter of a component on its colour."""
+    return element("span", operator.letter, class_=f"task {operator.colour}", title=tooltip)
+
+
+def _meter(resource: str, row: Row) -> Html:
+    """Used by this plan, taken by others, of the capacity."""
+    used, taken = row[resource] or 0.0, row[f"{resource}_taken"] or 0.0
+    capacity = row[f"{resource}_capacity"]
+    name, unit = RESOURCES.get(resource, (resource, ""))
+    if capacity is None:
+        bar, said = element("span", class_="bar none"), f"{number(used + taken)}{unit}, no limit"
+        return element("div", element("span", name), bar, element("span", said), class_="meter")
+    over = used + taken > capacity * (1 + 1e-9)
+    others = f", {number(taken)} taken by others" if taken else ""
+    tooltip = f"{name}: {number(used)} used by this plan{others}, capacity {number(capacity)}{unit}"
+    return element(
+        "div",
+        element("span", name),
+        _bar(used, taken, capacity, over),
+        element("span", f"{number(used + taken)} / {number(capacity)}{unit}"),
+        class_="meter bad" if over else "meter",
+        title=tooltip,
+    )
+
+
+def _bar(used: float, taken: float, capacity: float, over: bool) -> Html:
+    scale = 100 / (max(used + taken, capacity) or 1.0)
+    kind = "over" if over else "ours"
+    return element(
+        "span",
+        element("i", class_="others", style=f"width:{taken * scale:.1f}%") if taken else "",
+        element("i", class_=kind, style=f"width:{used * scale:.1f}%") if used else "",
+        element("b", style=f"left:{capacity * scale:.1f}%") if over else "",
+        class_="bar",
+    )
+
+
+def _network(row: Row) -> Html:
+    out, arrives, bandwidth = row["out_mbps"] or 0.0, row["in_mbps"] or 0.0, row["bandwidth_mbps"]
+    if not out and not arrives:
+        return Html()
+    of = "" if bandwidth is None else f" of {number(bandwidth)}"
+    over = bandwidth is not None and max(out, arrives) > bandwidth * (1 + 1e-9)
+    text = f"{number(float(f'{out:.3g}'))} out, {number(float(f'{arrives:.3g}'))} in{of} Mbit/s"
+    return element(
+        "div",
+        element("span", "Network"),
+        element("span", text),
+        class_="meter network bad" if over else "meter network",
+    )
+
+
+def _worker(contents: Contents, slot: int, tasks: Ints) -> Html:
+    squares = (
+        square(contents.operators[contents.operator[t]], contents.problem.task_name(t))
+        for t in tasks.tolist()
+    )
+    return element(
+        "div",
+        element("small", f"worker {slot}"),
+        element("div", *squares, class_="tasks"),
+        class_="worker",
+    )
+
+
+def _counts(contents: Contents, workers: Sequence[tuple[int, Ints]]) -> Html:
+    """All tasks of a node by component, for nodes with too many to show one by one."""
+    operator = contents.operator[np.concatenate([tasks for _, tasks in workers])]
+    kinds, count = np.unique(operator, return_counts=True)
+    order = np.lexsort((kinds, -count))
+    shown, hidden = order[:MOST_COUNTS].tolist(), order[MOST_COUNTS:]
+    chips = [_chip(contents.operators[kinds[i]], int(count[i])) for i in shown]
+    header = f"{plural(len(operator), 'task')} in {plural(len(workers), 'worker')}"
+    more = plural(int(count[hidden].sum()), "task")
+    more = f"and {more} of {plural(len(hidden), 'more component')}"
+    tasks = element("div", *chips, element("span", more) if len(hidden) else "", class_="tasks")
+    return element("div", element("small", header), tasks, class_="worker")
+
+
+def _chip(operator: Operator, count: int) -> Html:
+    return element(
+        "span",
+        square(operator, None),
+        f"{shorten(operator.name, 24)} × {number(count)}",
+        class_="chip",
+        title=f"{operator.name}: {number(count)}",
+    )

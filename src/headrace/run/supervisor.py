@@ -1,0 +1,143 @@
+"""A fleet that outlives the command which started it, kept up by a process of its own.
+
+`python -m headrace.run.supervisor` is the process behind `headrace fleet up`. It tells others about
+its fleet, or why there is none, through files in the fleet's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from headrace.errors import HeadraceError, InvalidInput, Unsupported
+from headrace.model.files import write_whole
+from headrace.run.fleet import Fleet, ask_master, local_fleet
+from headrace.run.limits import LIMITS, Limit, check_limits, sweep
+from headrace.run.machines import Machine, machines_of
+from headrace.spark import require_spark
+
+FOLDER = Path(".headrace-fleet")
+MODULES = (b"headrace.run.supervisor", b"headrace.run.fleet")  # the latter up to version 0.1
+
+
+def start_fleet(
+    files: Sequence[str],
+    folder: Path = FOLDER,
+    *,
+    port: int | None = None,
+    limits: Collection[Limit] = (),
+) -> Fleet:
+    """Start a fleet that stays up until `stop_fleet`."""
+    if (running := find_fleet(folder)) is not None:
+        raise InvalidInput(
+            f"a fleet is up already ({running.master}, in {folder}); "
+            "end it with headrace fleet down"
+        )
+    require_spark("fleet up")
+    machines_of(files)  # a wrong file is refused here, in words
+    check_limits(limits)
+    sweep()
+    folder.mkdir(parents=True, exist_ok=True)
+    refusal_file = folder / "refusal.json"
+    refusal_file.unlink(missing_ok=True)
+    options = ["-" if port is None else str(port), ",".join(limits) or "-"]
+    command = [sys.executable, "-m", "headrace.run.supervisor", str(folder), *options, *files]
+    with (folder / "supervisor.log").open("wb") as log:
+        supervisor = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    while supervisor.poll() is None:
+        if (fleet := find_fleet(folder)) is not None:
+            return fleet
+        time.sleep(0.1)
+    if refusal_file.exists():
+        refusal: dict[str, Any] = json.loads(refusal_file.read_text())
+        raise Unsupported(refusal["message"], resource=refusal["resource"], fix=refusal["fix"])
+    raise Unsupported(f"the fleet did not start; see {folder / 'supervisor.log'}")
+
+
+def find_fleet(folder: Path = FOLDER) -> Fleet | None:
+    """The fleet that is up, if any; what one that has crashed left behind does not count."""
+    try:
+        content: dict[str, Any] = json.loads((folder / "fleet.json").read_text())
+    except (OSError, ValueError):
+        return None
+    machines = tuple(Machine(**machine) for machine in content.pop("machines"))
+    fleet = Fleet(machines=machines, limits=tuple(content.pop("limits")), **content)
+    return fleet if _is_supervisor(fleet.pid) else None
+
+
+def stop_fleet(folder: Path = FOLDER) -> bool:
+    """End the fleet, and remove what crashed fleets left behind; False if none was up."""
+    fleet = find_fleet(folder)
+    if fleet is not None:
+        _stop(fleet.pid)
+    sweep()
+    return fleet is not None
+
+
+def _stop(supervisor: int) -> None:
+    os.kill(supervisor, signal.SIGTERM)
+    for _ in range(300):
+        if not _is_supervisor(supervisor):
+            return
+        time.sleep(0.1)
+    os.kill(supervisor, signal.SIGKILL)  # its daemons end with it
+
+
+def _is_supervisor(pid: int) -> bool:
+    """Whether a process is the one behind `headrace fleet up`, and no other with its number."""
+    try:
+        os.kill(pid, 0)
+        file = Path(f"/proc/{pid}/cmdline")
+        if not file.parent.parent.exists():  # no /proc on this system
+            return True
+        command = file.read_bytes()
+    except OSError:
+        return False
+    return any(module in command for module in MODULES)
+
+
+def supervise(
+    files: Sequence[str], folder: Path, port: int | None, limits: Collection[Limit]
+) -> None:
+    """Keep a fleet up until a signal comes or the master ends."""
+    ended = threading.Event()
+
+    def end(*_: object) -> None:
+        ended.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end)
+    state = folder / "fleet.json"
+    with local_fleet(machines_of(files), folder, port=port, limits=limits) as fleet:
+        write_whole(state, json.dumps(asdict(fleet)), durable=True)
+        try:
+            while not ended.wait(1.0) and ask_master(fleet) is not None:
+                pass
+        finally:
+            state.unlink(missing_ok=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    folder, port, limits, *files = arguments
+    chosen: list[Limit] = [limit for limit in LIMITS if limit in limits.split(",")]
+    try:
+        supervise(files, Path(folder), None if port == "-" else int(port), chosen)
+    except HeadraceError as refusal:
+        write_whole(Path(folder) / "refusal.json", json.dumps(refusal.fields()), durable=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

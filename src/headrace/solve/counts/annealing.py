@@ -1,0 +1,199 @@
+"""Counts and places annealed: tasks are added, taken away, converted, moved and swapped."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.model.arrays import Floats, Ints
+from headrace.solve.chance import Rng, pick, random_share
+from headrace.solve.compiled import NONE, ONE, ZERO, inlined, kernel
+from headrace.solve.counts.loads import (
+    SCALE,
+    STEEP,
+    THRIFT,
+    Loads,
+    TaskCosts,
+    apply_move,
+    empty_loads,
+    largest_ratio,
+    measure_loads,
+    room_terms,
+    soft_cost,
+    undo_move,
+)
+from headrace.solve.counts.starts import Growth
+from headrace.solve.least_traffic.fit import State, Terms, empty_state, load_state, overload_after
+
+STARTS = 3  # of which the best are annealed
+# Share of the cost a step may lose, on average, at the start of each round.
+HOT = (0.05, 0.01, 0.03, 0.003)
+SLICE_STEPS = 20_000  # between two looks at the deadline
+
+# What a step proposes, by one random number in [0, 1): below ADD a task more, below REMOVE a task
+# fewer, below CONVERT a task becomes one of another component, above that tasks move.
+ADD, REMOVE, CONVERT = 0.25, 0.45, 0.55
+FROM_FULLEST = 0.4  # chance that the task is taken from the fullest node, else from any holder
+WHOLE_KIND = 0.15  # chance that all tasks of the component on the node move, not one
+COME_BACK = 0.5  # chance that tasks of another component move the other way
+FULLEST_EVERY = 16  # steps between two looks for the fullest node
+# The soft cost is a little above the largest ratio; only where it is below this multiple of what
+# the best counts could have is it worth working out the ratio itself.
+NEAR_BEST = 1.6
+
+
+def anneal_starts(growth: Growth, starts: list[Ints], budget: int) -> tuple[Ints, float] | None:
+    """The best rows [N, C] from the most promising starts, and their largest ratio.
+
+    None if there is no start. `budget` steps are shared by the starts.
+    """
+    terms = room_terms(growth.instance, growth.costs)
+    state, loads = empty_state(terms), empty_loads(terms)
+    measured: list[tuple[float, int, Ints]] = []
+    for rows in starts:
+        load_state(terms, state, rows)
+        measure_loads(terms, state, growth.costs, loads)
+        measured.append((largest_ratio(loads), len(measured), rows))
+    measured.sort(
+        key=lambda start: (start[0] * (1 + THRIFT * start[2].sum() / len(growth.pool)), start[1])
+    )
+    best: tuple[Ints, float] | None = None
+    for value, _, rows in measured[:STARTS]:
+        own, own_value = rows.copy(), np.array([value])
+        if (best is None or best[1] * growth.enough > 1.0) and value * growth.enough > 1.0:
+            steps = budget // min(STARTS, len(measured))
+            _anneal_in_rounds(growth, terms, state, loads, own, own_value, steps)
+        if best is None or own_value[0] < best[1]:
+            best = own, float(own_value[0])
+    return best
+
+
+def _anneal_in_rounds(
+    growth: Growth,
+    terms: Terms,
+    state: State,
+    loads: Loads,
+    best: Ints,
+    best_value: Floats,
+    steps: int,
+) -> None:
+    """Anneal from `best` in rounds of falling heat; the best counts end up there."""
+    each = max(1, steps // len(HOT))
+    for hot in HOT:
+        load_state(terms, state, best.copy())
+        done = 0
+        while done < each:
+            part = min(SLICE_STEPS, each - done)
+            heat = hot * (1 - done / each)
+            anneal_counts(
+                terms, state, growth.costs, loads, growth.rng, best, best_value, part, heat
+            )
+            done += part
+            if best_value[0] * growth.enough <= 1.0:
+                return
+            if growth.deadline is not None and growth.deadline():
+                return
+
+
+@kernel
+def anneal_counts(
+    terms: Terms,
+    state: State,
+    costs: TaskCosts,
+    loads: Loads,
+    rng: Rng,
+    best: Ints,
+    best_value: Floats,
+    steps: int,
+    heat: float,
+) -> None:
+    """Propose `steps` moves; one may lose, on average, the share `heat` of the first cost.
+
+    The best counts end up in `best`, their largest ratio in `best_value[0]`.
+    """
+    measure_loads(terms, state, costs, loads)
+    cost = soft_cost(loads)
+    scale = cost
+    fullest = 0
+    for step in range(steps):
+        if step % FULLEST_EVERY == 0:
+            for n in range(loads.ratio.shape[0]):
+                if loads.ratio[n] > loads.ratio[fullest]:
+                    fullest = n
+        c, n, m, k, d, k2 = propose_move(state, costs, loads, rng, fullest)
+        if c < 0 or not move_fits(terms, state, c, n, m, k, d, k2):
+            continue
+        apply_move(terms, state, costs, loads, c, n, m, k, d, k2)
+        now = soft_cost(loads)
+        if now <= cost - heat * scale * np.log(1.0 - random_share(rng)):
+            cost = now
+            keep_if_best(state, loads, now, best, best_value)
+        else:
+            undo_move(terms, state, costs, loads, c, n, m, k, d, k2)
+
+
+@inlined
+def propose_move(
+    state: State, costs: TaskCosts, loads: Loads, rng: Rng, fullest: int
+) -> tuple[int, int, int, int, int, int]:
+    """(c, n, m, k, d, k2) as `apply_move` takes them; c = -1 where this draw gives no move."""
+    nodes, components = state.x.shape
+    nothing = (NONE, NONE, NONE, ZERO, NONE, ZERO)
+    what = random_share(rng)
+    if what < ADD:
+        c = pick(rng, components)
+        m = pick(rng, nodes)
+        return nothing if loads.total[c] >= costs.most[c] else (c, NONE, m, ONE, c, ZERO)
+    if random_share(rng) < FROM_FULLEST and state.contents[fullest] > 0:
+        n = fullest
+        c = int(state.content[n, pick(rng, state.contents[n])])
+    else:
+        c = pick(rng, components)
+        if state.holders[c] == 0:
+            return nothing
+        n = int(state.holder[c, pick(rng, state.holders[c])])
+    if what < REMOVE:
+        return nothing if loads.total[c] <= 1 else (c, n, NONE, ONE, c, ZERO)
+    if what < CONVERT:
+        d = pick(rng, components)
+        if d == c or loads.total[c] <= 1 or loads.total[d] >= costs.most[d]:
+            return nothing
+        return c, n, NONE, ONE, d, ONE
+    m = pick(rng, nodes)
+    if m == n:
+        return nothing
+    k = state.x[n, c] if random_share(rng) < WHOLE_KIND else ONE
+    if random_share(rng) < COME_BACK and state.contents[m] > 0:
+        d = int(state.content[m, pick(rng, state.contents[m])])
+        if d == c:
+            return nothing
+        return c, n, m, k, d, state.x[m, d] if random_share(rng) < WHOLE_KIND else ONE
+    return c, n, m, k, c, ZERO
+
+
+@inlined
+def move_fits(terms: Terms, state: State, c: int, n: int, m: int, k: int, d: int, k2: int) -> bool:
+    """Whether both nodes may hold what comes to them, and have the room."""
+    if m >= 0:
+        if not terms.allowed[m, c] or (terms.apart[c] and state.x[m, c] + k > 1):
+            return False
+        if overload_after(terms, state, m, c, k, d, -k2) > 0.0:
+            return False
+    if n >= 0 and k2 > 0:
+        if not terms.allowed[n, d] or (terms.apart[d] and state.x[n, d] + k2 > 1):
+            return False
+        if overload_after(terms, state, n, c, -k, d, k2) > 0.0:
+            return False
+    return True
+
+
+@inlined
+def keep_if_best(state: State, loads: Loads, cost: float, best: Ints, best_value: Floats) -> None:
+    """Copy the counts to `best` if their largest ratio is below the best one."""
+    nodes, components = state.x.shape
+    if cost < NEAR_BEST * best_value[0] / loads.sums[SCALE] * nodes ** (1.0 / STEEP):
+        value = largest_ratio(loads)
+        if value < best_value[0] * (1 - 1e-9):
+            best_value[0] = value
+            for i in range(nodes):
+                for j in range(components):
+                    best[i, j] = state.x[i, j]

@@ -1,0 +1,29 @@
+"""What commands print for people: tables, bars and sentences.
+
+`terminal.show(terminal.plan(result))`: each function gives something that `show` prints. Only
+commands that print for people import this, because it loads rich; `--json` does not need it.
+"""
+
+from headrace.terminal.changes import difference, what_if
+from headrace.terminal.console import remarks, show
+from headrace.terminal.plans import plan
+from headrace.terminal.reasons import explanation, stream_table
+from headrace.terminal.runs import live_run
+from headrace.terminal.schedulers import comparison, scheduler_list
+from headrace.terminal.transfers import class_tables, moves, safe_order
+
+__all__ = [
+    "class_tables",
+    "comparison",
+    "difference",
+    "explanation",
+    "live_run",
+    "moves",
+    "plan",
+    "remarks",
+    "safe_order",
+    "scheduler_list",
+    "show",
+    "stream_table",
+    "what_if",
+]

@@ -1,0 +1,100 @@
+"""Two plans side by side: with and without a change, or the running one and the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from headrace.errors import HeadraceError
+from headrace.figures import amounts, change, figure, number
+from headrace.judge.diff import Diff, diff
+from headrace.judge.report import FIGURES
+from headrace.planner.result import Outcome, Plan
+from headrace.terminal.console import MOST_ROWS, count_rest, remarks, table
+from headrace.words import plan_of, plans_of, task_counts
+
+Pair = tuple[object, object]  # a figure before and after
+
+
+def what_if(
+    before: Sequence[Outcome] | HeadraceError, after: Sequence[Outcome], words: Sequence[str]
+) -> RenderableType:
+    """What a change does: every figure without it and with it."""
+    title = f"What if {' '.join(words)}"
+    if isinstance(before, HeadraceError):
+        return Text(f"{title}\nWithout it there is no plan: {before.message}")
+    plans = plans_of([*before, *after])
+    if len(after) == 1 and len(plans) == 2:
+        return _one_plan(plans[0], plans[1], title)
+    name = FIGURES[after[0].objective]
+    grid = table("scheduler", f"{name} without it", "with it", "change", title=escape(title))
+    for a, b in zip(before, after, strict=True):
+        _add_figure(grid, a.scheduler, (_figure_of(a, name), _figure_of(b, name)))
+    return grid
+
+
+def _figure_of(result: Outcome, name: str) -> object:
+    plan = plan_of(result)
+    return "refused" if plan is None else getattr(plan.report, name)
+
+
+def _one_plan(before: Plan, after: Plan, title: str) -> RenderableType:
+    found = diff(
+        (before.problem, before.assignment, before.report),
+        (after.problem, after.assignment, after.report),
+    )
+    grid = table("figure", "without it", "with it", "change", title=escape(title))
+    for name, pair in found.figures.items():
+        if pair != (None, None):
+            _add_figure(grid, name.replace("_", " "), pair)
+    for name, pair in _counts(task_counts(before.problem), task_counts(after.problem)):
+        _add_figure(grid, f"tasks of {escape(name)}", pair)
+    for kind, pair in _counts(before.machines or {}, after.machines or {}):
+        _add_figure(grid, f"machines {escape(kind)}", pair)
+    moved = f"{len(found.moved):,} tasks are elsewhere, {found.stayed:,} where they were."
+    return Group(grid, Text(moved))
+
+
+def _counts(old: Mapping[str, int], new: Mapping[str, int]) -> Iterator[tuple[str, Pair]]:
+    """What there is more or less of."""
+    for name in {**old, **new}:
+        pair = old.get(name, 0), new.get(name, 0)
+        if pair[0] != pair[1]:
+            yield name, pair
+
+
+def _add_figure(grid: Table, name: str, pair: Pair) -> None:
+    grid.add_row(name, *map(figure, pair), change(*pair))
+
+
+def difference(found: Diff, transfer: Mapping[str, Any] | None = None) -> RenderableType:
+    """What moves, what it costs, what it gains."""
+    figures = table("figure", "before", "after", "change")
+    for name, pair in found.figures.items():
+        _add_figure(figures, name.replace("_", " "), pair)
+    moves = table("task", "from", "to", "state MB", left=3)
+    for m in found.moved[:MOST_ROWS]:
+        moves.add_row(escape(m.task), escape(m.source), escape(m.target), number(m.state_mb))
+    count_rest(moves, len(found.moved))
+    notes = () if transfer is None else transfer["notes"]
+    shown = [figures, moves] if found.moved else [figures]
+    return Group(Text(_moves_in_words(found, transfer)), *shown, *remarks(notes))
+
+
+def _moves_in_words(found: Diff, transfer: Mapping[str, Any] | None) -> str:
+    moved = f"{len(found.moved):,} tasks move to another node"
+    words = [f"{moved} ({number(found.moved_mb)} MB of state), {found.stayed:,} stay"]
+    if found.worker_only:
+        words.append(f"{found.worker_only:,} of them in another worker")
+    for name, counts in (("new", found.added), ("gone", found.removed)):
+        if counts:
+            words.append(f"{name}: {amounts(counts)}")
+    if transfer is not None and transfer["mb"]:
+        mb, seconds = number(transfer["mb"]), number(transfer["seconds"])
+        words.append(f"headrace move transfers {mb} MB in {seconds} s")
+    return "; ".join(words) + "."

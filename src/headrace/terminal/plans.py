@@ -1,0 +1,77 @@
+"""One plan: its headline, its nodes, what is wrong with it and what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from headrace.figures import number
+from headrace.judge.report import Report
+from headrace.planner.result import Plan
+from headrace.terminal.console import MOST_ROWS, bullets, count_rest, table
+from headrace.words import headline, with_fix
+
+BAR_WIDTH = 10
+
+Row = Mapping[str, float | None]
+
+
+def plan(shown: Plan) -> RenderableType:
+    """A plan: its headline, its nodes, what is wrong with it and what was assumed."""
+    report = shown.report
+    unplaced = [
+        f"{name}: {with_fix(error['message'], error['fix'])}"
+        for name, error in report.unplaced.items()
+    ]
+    return Group(
+        Text(headline(shown)),
+        _node_table(report),
+        *bullets("Broken rules:", [v.message for v in report.violations], "red"),
+        *bullets("Not placed:", unplaced, "red"),
+        *bullets("Notes:", report.notes, "dim"),
+    )
+
+
+def _node_table(report: Report) -> Table:
+    """The nodes in use, the fullest first."""
+    grid = table("node", "tasks", "workers", "cpu", "", "memory MB", "out Mbit/s", "in Mbit/s")
+    rows = sorted(report.nodes.items(), key=lambda item: -_load(item[1]))
+    for name, row in rows[:MOST_ROWS]:
+        grid.add_row(
+            escape(name),
+            number(row["tasks"]),
+            f"{row['workers']}/{row['slots']}",
+            _use(row, "cpu"),
+            _bar(_load(row)),
+            _use(row, "memory_mb"),
+            number(row["out_mbps"]),
+            number(row["in_mbps"]),
+        )
+    count_rest(grid, len(rows), " nodes")
+    return grid
+
+
+def _use(row: Row, resource: str) -> str:
+    used, capacity = _used(row, resource), row[f"{resource}_capacity"]
+    return f"{number(used)} / {'any' if capacity is None else number(capacity)}"
+
+
+def _load(row: Row) -> float:
+    """CPU in use as a share of the capacity; 0 where that is unlimited."""
+    capacity = row["cpu_capacity"]
+    return _used(row, "cpu") / capacity if capacity else 0.0
+
+
+def _used(row: Row, resource: str) -> float:
+    return (row[resource] or 0.0) + (row[f"{resource}_taken"] or 0.0)
+
+
+def _bar(share: float) -> Text:
+    """A bar that is red where the share is above 1."""
+    full = min(BAR_WIDTH, round(share * BAR_WIDTH))
+    style = "red" if share > 1 + 1e-9 else "green"
+    return Text("█" * full + "·" * (BAR_WIDTH - full), style=style)

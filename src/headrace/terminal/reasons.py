@@ -1,0 +1,44 @@
+"""Why a plan, or one of its tasks, is as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.text import Text
+
+from headrace.figures import number, percent, signed
+from headrace.judge.explain import Costly, Explanation, costly_streams, explain_task
+from headrace.planner.result import Plan
+from headrace.terminal.console import MOST_ROWS, count_rest, table
+from headrace.terminal.plans import plan
+
+MOST_STREAMS = 5
+
+
+def explanation(shown: Plan, task: str | None) -> RenderableType:
+    """Why a plan, or one of its tasks, is as it is."""
+    if task is not None:
+        return _task(explain_task(shown.problem, shown.assignment, task))
+    return Group(plan(shown), stream_table(costly_streams(shown.problem, shown.assignment)))
+
+
+def _task(why: Explanation) -> RenderableType:
+    grid = table("other node", "tuples/s with it", "change if moved", "blocked by", words=[3])
+    for e in why.elsewhere[:MOST_ROWS]:
+        blocked = escape(e.blocked or "")
+        grid.add_row(escape(e.node), number(e.traffic), signed(e.change), blocked)
+    count_rest(grid, len(why.elsewhere), " nodes")
+    return Group(Text(f"{why.task} is on {why.node}, worker {why.worker}. {why.reason}"), grid)
+
+
+def stream_table(streams: Sequence[Costly]) -> RenderableType:
+    """The streams that cross most."""
+    title = "Where the traffic between nodes comes from"
+    grid = table("stream", "tuples/s", "crossing", "inside", title=title)
+    for s in streams[:MOST_STREAMS]:
+        name = f"{s.source} -> {s.target}" + (f" ({s.stream})" if s.stream != "default" else "")
+        inside = max(0.0, 1 - s.crossing / s.tuples_per_s) if s.tuples_per_s else 1.0
+        grid.add_row(escape(name), number(s.tuples_per_s), number(s.crossing), percent(inside))
+    return grid

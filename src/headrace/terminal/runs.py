@@ -1,0 +1,26 @@
+"""What a run on Spark measured, beside what was predicted."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from headrace.demo import DemoRun
+from headrace.figures import NONE, number, percent
+from headrace.terminal.console import table
+
+
+def live_run(ran: DemoRun) -> RenderableType:
+    """A run before and after its new plan: measured, and predicted before it ran."""
+    first, second = ran.plans
+    columns = ran.before, ran.predicted, ran.after
+    grid = table("per batch, median", first, f"{second}, predicted", f"{second}, measured")
+    grid.add_row("seconds", *(number(batch.seconds) for batch in columns))
+    grid.add_row("bytes between nodes", *(number(batch.remote_bytes) for batch in columns))
+    shares = (batch.remote_bytes / max(1, ran.total_bytes) for batch in columns)
+    grid.add_row("  of all bytes", *map(percent, shares))
+    for node in sorted({node for batch in columns for node in batch.cpu_ms}):
+        used = (number(b.cpu_ms[node]) if node in b.cpu_ms else NONE for b in columns)
+        grid.add_row(f"CPU of {node}, ms", *used)
+    words = f"{ran.batches} batches in one run, {ran.misplaced} tasks misplaced. "
+    return Group(Text(""), grid, Text(f"{words}Decision: {ran.decision.reason}."))

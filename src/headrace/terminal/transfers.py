@@ -1,0 +1,83 @@
+"""How to get from one plan to the other: steps of transfers, or single moves in a safe order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.text import Text
+
+from headrace.figures import NONE, number
+from headrace.move.blocks import Class, Superclass
+from headrace.move.change import Arrival
+from headrace.move.safe_order import SafeOrder
+from headrace.move.steps import Moves, Step
+from headrace.terminal.console import MOST_ROWS, count_rest, remarks, table
+
+MOST_TRANSFERS = 6  # of a step
+MOST_PAIRS = 16  # of a class
+
+
+def moves(found: Moves, gains: Sequence[Arrival] = ()) -> RenderableType:
+    """Steps of transfers: who sends to whom, how long it takes, and what is better after each."""
+    clock = found.clock
+    words = f"{len(found.steps):,} steps, {number(found.units)} {found.unit} "
+    words += f"in {number(found.makespan)} {clock}; "
+    words += f"nothing is quicker than {number(found.bound)} {clock}."
+    if gains:
+        words += f" A task pauses for at most {number(max(g.pause_s for g in gains))} s; "
+        words += f"traffic between nodes falls by {number(sum(g.gain for g in gains))} tuples/s."
+    gain = ["gain"] if gains else []
+    grid = table("step", f"cost {clock}", "transfers", *gain, left=0, words=[2])
+    for i, step in enumerate(found.steps[:MOST_ROWS]):
+        better = [number(gains[i].gain)] if gains else []
+        grid.add_row(str(i + 1), number(step.cost), escape(_transfers(step)), *better)
+    count_rest(grid, len(found.steps), " steps")
+    return Group(Text(words), grid, *remarks(found.notes))
+
+
+def _transfers(step: Step) -> str:
+    first = (
+        f"{t.source} -> {t.target}: {number(t.units)}" for t in step.transfers[:MOST_TRANSFERS]
+    )
+    rest = len(step.transfers) - MOST_TRANSFERS
+    return ", ".join(first) + (f" and {rest} more" if rest > 0 else "")
+
+
+def class_tables(classes: Sequence[Class], superclasses: Sequence[Superclass]) -> RenderableType:
+    """Node pairs that exchange the same, and the chains that targets receive as whole blocks."""
+    pairs = table("class", "units of a pair", "pairs", title="Classes", left=0, words=[2])
+    for c in classes:
+        rest = len(c.pairs) - MOST_PAIRS
+        shown = " ".join(f"({p},{q})" for p, q in c.pairs[:MOST_PAIRS])
+        more = f" and {rest:,} more" if rest > 0 else ""
+        pairs.add_row(str(c.number), str(c.units), shown + more)
+    columns = ("superclass", "offset", "class: units", "units")
+    chains = table(*columns, title="Superclasses", left=0, words=[2])
+    for s in superclasses:
+        chain = ", ".join(f"{k}: {u}" for k, u in s.chain)
+        chains.add_row(str(s.number), str(s.offset), chain, str(sum(u for _, u in s.chain)))
+    return Group(pairs, chains)
+
+
+def safe_order(order: SafeOrder) -> RenderableType:
+    """Single moves, none of which overloads a node."""
+    words = f"{len(order.moves):,} moves, {number(order.mb)} MB, "
+    words += f"{number(order.seconds)} s of transfers, "
+    words += f"longest pause {number(order.longest_pause_s)} s; traffic between nodes "
+    words += f"{number(order.traffic_before)} -> {number(order.traffic_after)} tuples/s."
+    grid = table("move", "task", "from", "to", "worker", "MB", "s", "gain", left=4)
+    for i, m in enumerate(order.moves[:MOST_ROWS]):
+        grid.add_row(
+            f"{i + 1} {m.kind}",
+            escape(m.task),
+            escape(m.source or NONE),
+            escape(m.target),
+            str(m.worker),
+            number(m.mb),
+            number(m.seconds),
+            number(m.gain),
+        )
+    count_rest(grid, len(order.moves))
+    return Group(Text(words), grid, *remarks(order.notes))

@@ -1,0 +1,204 @@
+"""What we say about plans: the same sentences in the terminal, on pages and in JSON.
+
+Needs no library to print with, so that `--json` loads none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from headrace.figures import DUST, amounts, duration, number, percent, plural, sustained_rate
+from headrace.planner.result import Outcome, Plan, Refusal
+
+if TYPE_CHECKING:
+    from headrace.errors import HeadraceError
+    from headrace.judge.report import Report
+    from headrace.model.problem import Problem
+    from headrace.model.read import Inputs
+
+STATES = ("feasible", "incomplete", "infeasible", "refused")  # of a result, best first
+
+FIGURE_NAMES = {
+    "inter_node_traffic": "traffic between nodes",
+    "max_rate": "sustained rate",
+    "batch_seconds": "batch time",
+    "nodes_used": "nodes used",
+    "balance": "CPU balance",
+    "cost": "cost",
+}  # figure of a report -> what it is called in a sentence
+
+
+def plan_of(result: Outcome) -> Plan | None:
+    """The plan, unless the result is a refusal."""
+    return result if isinstance(result, Plan) else None
+
+
+def plans_of(results: Iterable[Outcome]) -> list[Plan]:
+    """The results that are plans."""
+    return [plan for plan in map(plan_of, results) if plan is not None]
+
+
+def error_of(result: Outcome) -> HeadraceError | None:
+    """Why there is no plan; None if there is one."""
+    return result.error if isinstance(result, Refusal) else None
+
+
+def plan_in_two_lines(plan: Plan) -> str:
+    """A plan as Python prints it."""
+    report, problem = plan.report, plan.problem
+    nodes = f"{number(report.nodes_used)} of {plural(len(problem.nodes), 'node')}"
+    state = "feasible" if report.feasible else "NOT feasible"
+    first = f"<Plan by {plan.scheduler}: {plural(problem.task_count, 'task')} on {nodes}, {state};"
+    crossing = f"{number(report.inter_node_traffic)} of {number(report.total_traffic)}"
+    rate = "no limit to its rate" if report.max_rate is None else f"sustains {speed(plan)}"
+    far = "" if report.gap is None else f" ({distance(report)[0]} from the best)"
+    return f"{first}\n {crossing} tuples/s between nodes, {rate}{far}>"
+
+
+def comparison_in_lines(results: Iterable[Outcome]) -> str:
+    """A comparison as Python prints it: a line per scheduler."""
+    rows = [(result.scheduler, _in_a_line(result)) for result in results]
+    width = max((len(name) for name, _ in rows), default=0)
+    return "\n".join(f"{name:<{width}}  {words}" for name, words in rows)
+
+
+def _in_a_line(result: Outcome) -> str:
+    if isinstance(result, Refusal):
+        return f"refused: {result.error.message}"
+    report = result.report
+    if not report.feasible:
+        return f"NOT feasible: {first_reason(result)}"
+    figure = report.bound.of
+    value = number(getattr(report, figure))
+    far = "" if report.gap is None else f", {distance(report)[0]} from the best"
+    return f"{FIGURE_NAMES[figure]} {value}{far}"
+
+
+def case_in_a_line(inputs: Inputs) -> str:
+    """A case as Python prints it, also where it is not complete."""
+    from headrace.model.cluster import nodes_of
+    from headrace.model.components import components_of
+
+    document, said = inputs.document, list[str]()
+    name = ""
+    if any(part is not None for part in (document.topology, document.topologies, document.tasks)):
+        topologies, components = components_of(inputs, {})
+        many = plural(len(topologies), "topology", "topologies")
+        name = f" {topologies[0].name}" if len(topologies) == 1 else f" {many}"
+        made_of = "" if document.tasks else f"{plural(len(components), 'component')}, "
+        said.append(f"{made_of}{plural(sum(c.spec.tasks for c in components), 'task')}")
+    if document.cluster is not None or document.inventory is not None:
+        said.append(f"on {plural(len(nodes_of(inputs)), 'node')}")
+    if document.catalog is not None:
+        said.append(f"{plural(len(document.catalog), 'machine type')} to rent")
+    return f"<Case{name}: {' '.join(said)}>"
+
+
+def headline(plan: Plan) -> str:
+    """The plan in a few sentences."""
+    report = plan.report
+    inside = inside_share(report)
+    sentences = [
+        f"{plan.scheduler}: {'feasible' if report.feasible else 'NOT feasible'}.",
+        f"{number(report.inter_node_traffic)} of {number(report.total_traffic)} tuples/s cross",
+        f"between nodes ({percent(1.0 if inside is None else inside)} stay inside),",
+        f"{number(report.inter_worker_traffic)} between workers.",
+        f"{number(report.nodes_used)} of {plural(len(plan.problem.nodes), 'node')},",
+        f"{plural(report.workers_used, 'worker')}.",
+    ]
+    if report.max_rate is not None:
+        sentences.append(f"Sustains {speed(plan)}; bottleneck {report.bottleneck}.")
+    if report.batch_seconds is not None:
+        sentences.append(f"A batch takes {duration(report.batch_seconds)} of work.")
+    sentences += [f"{name}: {chosen}." for name, chosen in choices(plan)]
+    if report.cost is not None:
+        sentences.append(f"Costs {number(report.cost)} per time unit.")
+    if report.gap is not None and report.bound.kind != "trivial":
+        sentences.append(distance(report)[1])
+    return " ".join(sentences)
+
+
+def subject(problem: Problem) -> str:
+    """What is planned, and on what."""
+    topologies = problem.topologies
+    one = len(topologies) == 1
+    what = topologies[0] if one else plural(len(topologies), "topology", "topologies")
+    made_of = "" if problem.bare else f"{plural(len(problem.components), 'component')}, "
+    racks = f" in {plural(len(problem.racks), 'rack')}" if len(problem.racks) > 1 else ""
+    types = f" of {plural(len(problem.types), 'type')}" if len(problem.types) > 1 else ""
+    tasks = plural(problem.task_count, "task")
+    return f"{what} ({made_of}{tasks}) on {plural(len(problem.nodes), 'node')}{types}{racks}"
+
+
+def inside_share(report: Report) -> float | None:
+    """The share of the traffic that stays inside nodes; None where there is no traffic."""
+    if not report.total_traffic:
+        return None
+    return max(0.0, 1 - report.inter_node_traffic / report.total_traffic)
+
+
+def speed(plan: Plan) -> str:
+    """The rate that a plan sustains, and what it is measured in."""
+    unit = " over all spouts" if plan.absolute else " the given rates"
+    return sustained_rate(plan.report.max_rate, plan.absolute) + unit
+
+
+def choices(plan: Plan) -> list[tuple[str, str]]:
+    """The counts and machines that were chosen, each with its name; none where both were given."""
+    tasks = ", ".join(f"{name} {number(n)}" for name, n in task_counts(plan.problem).items())
+    chosen = [("Tasks", tasks)] if plan.absolute else []
+    return [*chosen, ("Machines", amounts(plan.machines))] if plan.machines else chosen
+
+
+def task_counts(problem: Problem) -> dict[str, int]:
+    """Tasks by component."""
+    return dict(zip(problem.components, problem.tasks.tolist(), strict=True))
+
+
+def distance(report: Report) -> tuple[str, str]:
+    """How far a plan is from the best possible: in a word, and in a sentence."""
+    figure, kind, gap = FIGURE_NAMES[report.bound.of], report.bound.kind, report.gap
+    if gap is None:
+        return "unknown", f"No bound on the best possible {figure} is known."
+    if gap <= DUST:
+        return "0 %", f"No plan can do better in {figure} ({kind} bound)."
+    if report.bound.value == 0 and report.bound.proven:
+        return percent(gap), f"The best possible {figure} is 0 ({kind} bound)."
+    if report.bound.value == 0:
+        unknown = f"How far the best possible {figure} is from this is not known"
+        return "unknown", f"{unknown} ({kind} bound: {number(report.bound.value)})."
+    far = percent(gap)
+    in_a_word, at_most = (far, far.capitalize()) if gap < 0.001 else (f"≤ {far}", f"At most {far}")
+    return in_a_word, f"{at_most} from the best possible {figure} ({kind} bound)."
+
+
+def state(result: Outcome) -> str:
+    """A result in a word. An incomplete plan breaks no rule, but leaves topologies out."""
+    plan = plan_of(result)
+    if plan is None:
+        return "refused"
+    broken = "infeasible" if plan.report.violations else "incomplete"
+    return "feasible" if plan.report.feasible else broken
+
+
+def reasons(result: Outcome, *, fixes: bool = False) -> list[str]:
+    """Why a result is no feasible plan, empty if it is one; with `fixes`, also what would help."""
+    plan, error = plan_of(result), error_of(result)
+    if plan is None:
+        return [] if error is None else [with_fix(error.message, error.fix if fixes else None)]
+    broken = [violation.message for violation in plan.report.violations]
+    for name, fields in plan.report.unplaced.items():
+        sentence = f"topology {name} is not placed: {fields['message']}"
+        broken.append(with_fix(sentence, fields["fix"] if fixes else None))
+    return broken
+
+
+def first_reason(result: Outcome) -> str | None:
+    """The first reason a result is no feasible plan; None if it is one."""
+    return next(iter(reasons(result)), None)
+
+
+def with_fix(message: object, fix: object) -> str:
+    """A refusal and what would help."""
+    return f"{message}; {fix}" if fix else f"{message}"

@@ -1,0 +1,71 @@
+"""What is wrong with an application: the executor by name, and the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headrace.observe.diagnosis import diagnose
+from headrace.observe.spark_log.components import Component
+from headrace.observe.spark_log.measured import Application, Executor, Measured, Run, Work
+
+
+def measured(name: str, on: dict[str, Work], run: Run) -> Measured:
+    total = Work()
+    for work in on.values():
+        total += work
+    return Measured(Component(name, (0,), (), 4, True, (), None), total, on, (run,), ())
+
+
+def test_the_diagnosis_names_the_executor_and_the_numbers() -> None:
+    even = Run(0, 10_000, 4, 1000, 900, 25, 100)
+    work = {
+        "1": Work(
+            succeeded=2,
+            run_ms=19_000,
+            cpu_ms=8000,
+            gc_ms=4000,
+            remote_bytes=3e6,
+            local_bytes=1e6,
+            spilled_disk=5e6,
+            spilled_memory=9e6,
+        ),
+        "2": Work(succeeded=2, failed=1, error="ValueError", wasted_ms=500, run_ms=1000),
+    }
+    executors = (
+        Executor("1", "a", 2, 1024, 0),
+        Executor("2", "b", 2, 1024, 0, removed_ms=8000, removed_reason="heartbeat"),
+    )
+    application = Application(
+        "x", "x", "4", True, executors, (measured("s", work, even),), 10.0, ()
+    )
+    said = {f"{finding.kind} {finding.where}": finding for finding in diagnose(application)}
+    assert set(said) == {
+        "stage s", "waiting s", "remote application", "remote s", "spill s", "failed s", "gc executor-1", "lost executor-2", "idle executor-2",
+        "overloaded executor-1",
+    }  # fmt: skip
+    assert said["remote s"].numbers["share"] == 0.75
+    assert said["waiting s"].numbers["share"] == 0.6
+    assert said["overloaded executor-1"].numbers["busy"] == 0.95
+    assert said["idle executor-2"].numbers["busy"] == 1500 / 16000
+    assert (
+        said["failed s"].message == "1 of 5 task attempts failed (ValueError), 0.5 s of work lost"
+    )
+    assert "heartbeat" in said["lost executor-2"].message
+
+
+def test_an_even_stage_is_not_called_skewed() -> None:
+    executors = (Executor("1", "a", 2, 1024, 0),)
+    on = {"1": Work(succeeded=4, run_ms=15_000, cpu_ms=12_000)}
+
+    def kinds(run: Run) -> set[str]:
+        return {
+            finding.kind
+            for finding in diagnose(
+                Application("x", "x", "4", True, executors, (measured("s", on, run),), 10.0, ())
+            )
+        }
+
+    even = Run(0, 10_000, 4, 1000, 900, 25, 100)
+    assert kinds(even) == {"stage"}
+    assert kinds(replace(even, slowest_ms=2000, slowest_records=70)) == {"stage", "skew"}
+    assert kinds(replace(even, slowest_ms=99, median_ms=9)) == {"stage"}  # nobody would feel it

@@ -1,0 +1,123 @@
+"""Node power against the thesis' tables: Muhammad, tables 3.1, 3.2, 3.8 to 3.10 and 4.1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.errors import InvalidInput
+from headrace.model.build import build
+from headrace.model.document import FORMAT
+from headrace.model.problem import Floats, Problem
+from headrace.model.read import read_file, validated
+from headrace.place.building_blocks.node_power import (
+    computation_power,
+    gflops,
+    node_power,
+    rank_nodes,
+)
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "muhammad"
+
+
+def problem_on(cluster: dict[str, Any], bound_by: str = "cpu") -> Problem:
+    return build(
+        validated(
+            {
+                "format": FORMAT,
+                "topology": {"bound_by": bound_by},
+                "tasks": {"a": {}},
+                "cluster": cluster,
+            },
+            {},
+        )
+    )
+
+
+def problem_of(file: str, bound_by: str) -> Problem:
+    return problem_on(read_file(EXAMPLES / file).content["cluster"], bound_by)
+
+
+def order(problem: Problem, power: Floats) -> str:
+    """The last letters of the nodes' names, strongest first."""
+    return "".join(problem.nodes[n][-1] for n in rank_nodes(problem, power))
+
+
+@pytest.mark.parametrize(
+    ("bound_by", "table"), [("cpu", "decbaf"), ("memory", "edcbfa")], ids=["table 3.1", "table 3.2"]
+)
+def test_computation_power_ranks_the_nodes_as_the_thesis_does(bound_by: str, table: str) -> None:
+    problem = problem_of("six-nodes.yaml", bound_by)
+    assert order(problem, computation_power(problem, 0.8)) == table
+
+
+def test_alpha_point_two_ranks_as_for_a_memory_bound_topology() -> None:
+    cpu, memory = problem_of("six-nodes.yaml", "cpu"), problem_of("six-nodes.yaml", "memory")
+    assert computation_power(cpu, 0.2) == pytest.approx(computation_power(memory, 0.8))
+
+
+def test_gflops_are_those_of_table_3_7() -> None:
+    assert gflops(problem_of("five-nodes.yaml", "cpu")).round().tolist() == [22, 19, 9, 4, 4]
+
+
+# Scores of nodes a to e as printed. The order of table 3.9 is e a b d c: b and d have 35.8 and 36.0
+# and are both printed as 36.
+@pytest.mark.parametrize(
+    ("bound_by", "table", "printed"),
+    [
+        ("cpu", "abced", [39, 38, 33, 32, 33]),
+        ("memory", "eadbc", [37, 36, 35, 36, 38]),
+        ("network", "abecd", [59, 58, 56, 56, 57]),
+    ],
+    ids=["table 3.8", "table 3.9, its b and d in the order of their exact scores", "table 3.10"],
+)
+def test_node_power_ranks_the_nodes_as_the_thesis_does(
+    bound_by: str, table: str, printed: list[int]
+) -> None:
+    problem = problem_of("five-nodes.yaml", bound_by)
+    power = node_power(problem, 0.5, 0.25)
+    assert power.round().tolist() == printed
+    assert order(problem, power) == table
+
+
+def test_computation_power_is_that_of_table_4_1() -> None:
+    problem = problem_of("cluster.yaml", "cpu")
+    assert computation_power(problem, 0.8)[[0, 3, 6]] == pytest.approx(
+        [148317, 65384, 40918], abs=1
+    )
+
+
+def test_sockets_multiply_the_power() -> None:
+    nodes = {
+        "one": {"cores": 4, "ghz": 2, "flops_per_cycle": 8},
+        "two": {"sockets": 2, "cores": 4, "ghz": 2, "flops_per_cycle": 8},
+    }
+    assert gflops(problem_on({"nodes": nodes})).tolist() == [64, 128]
+
+
+def test_without_hardware_facts_a_node_has_the_power_of_its_cpu_points() -> None:
+    problem = problem_on({"nodes": {"a": {"cpu": 250}, "b": {}}})
+    assert gflops(problem).tolist() == [2.5, 1]
+    assert node_power(problem, 0.5, 0.25).tolist() == [
+        1.25,
+        0.5,
+    ]  # no memory and no bandwidth stated
+
+
+def test_equal_nodes_go_by_free_slots_then_by_the_file() -> None:
+    nodes = {
+        "a": {"slots": 2},
+        "b": {"slots": 4, "taken": {"slots": [0]}},
+        "c": {"slots": 0},
+        "d": {"slots": 3},
+    }
+    problem = problem_on({"nodes": nodes})
+    assert order(problem, gflops(problem)) == "bda"
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 1.1])
+def test_alpha_outside_zero_and_one_is_refused(alpha: float) -> None:
+    with pytest.raises(InvalidInput, match="alpha"):
+        computation_power(problem_of("six-nodes.yaml", "cpu"), alpha)
