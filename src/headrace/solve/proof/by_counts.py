@@ -21,6 +21,9 @@ def least_crossing_by_counts(instance: Instance) -> float | None:
     q = quotient(instance)
     if q.slots_matter or not len(q.count) or not q.most.any(axis=0).all():
         return None
+    fits = (np.einsum("c,jck->jk", q.count, q.demand) <= q.room).all(axis=1)
+    if (fits & (q.most >= q.count).all(axis=1)).any():
+        return 0.0  # one node holds everything
     vectors = float(np.prod(q.count + 1.0))
     patterns = float(q.nodes @ np.prod(np.minimum(q.most, q.count) + 1.0, axis=1))
     if patterns > MOST_PATTERNS or patterns * vectors > MOST_WORK:
