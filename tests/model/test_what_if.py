@@ -11,7 +11,7 @@ from headrace.errors import Infeasible, InvalidInput
 from headrace.model.build import build
 from headrace.model.cluster import nodes_of
 from headrace.model.read import Inputs, read, validated
-from headrace.model.what_if import WhatIf, changed, multiply_rates
+from headrace.model.what_if import WhatIf, apply_change, multiply_rates
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICKSTART = str(EXAMPLES / "quickstart.yaml")
@@ -28,7 +28,7 @@ def inputs_of(content: dict[str, Any]) -> Inputs:
 
 def test_a_value_is_set_and_the_given_files_stay_as_they_are() -> None:
     before = quickstart()
-    after = changed(
+    after = apply_change(
         before,
         WhatIf(
             settings=(("topology.components.split.tasks", 12), ("profile.split.big.cpu_ms", 0.2))
@@ -45,10 +45,12 @@ def test_a_value_is_set_and_the_given_files_stay_as_they_are() -> None:
 
 
 def test_one_node_of_a_range_can_differ() -> None:
-    nodes = nodes_of(changed(quickstart(), WhatIf(settings=(("cluster.nodes.small-2.cpu", 900),))))
+    nodes = nodes_of(
+        apply_change(quickstart(), WhatIf(settings=(("cluster.nodes.small-2.cpu", 900),)))
+    )
     assert [nodes[f"small-{i}"].cpu for i in (1, 2, 3)] == [200, 900, 200]
     together = nodes_of(
-        changed(quickstart(), WhatIf(settings=(("cluster.nodes.small-{1..3}.cpu", 900),)))
+        apply_change(quickstart(), WhatIf(settings=(("cluster.nodes.small-{1..3}.cpu", 900),)))
     )
     assert [together[f"small-{i}"].cpu for i in (1, 2, 3)] == [900, 900, 900]
 
@@ -71,7 +73,7 @@ def test_keys_that_the_file_leaves_out_names_with_dots_and_entries_of_lists_can_
             ("options.judge.x", 1),
         )
     )
-    document = changed(inputs_of(content), what_if).document
+    document = apply_change(inputs_of(content), what_if).document
     assert document.topologies is not None
     assert document.topologies[0].components["in.put"].rate == 7
     assert document.topologies[1].priority == 3
@@ -80,7 +82,7 @@ def test_keys_that_the_file_leaves_out_names_with_dots_and_entries_of_lists_can_
 
 def test_what_was_measured_task_by_task_becomes_totals_where_a_count_is_changed() -> None:
     problem = build(
-        changed(quickstart(), WhatIf(settings=(("topology.components.count.tasks", 12),)))
+        apply_change(quickstart(), WhatIf(settings=(("topology.components.count.tasks", 12),)))
     )
     assert problem.tasks[problem.components.index("count")] == 12
     assert all(s.shares is None for s in problem.streams)  # they were of six tasks
@@ -94,11 +96,13 @@ def test_what_was_measured_task_by_task_becomes_totals_where_a_count_is_changed(
         "traffic": [["s.1", "b.1", 3, 30], ["s.1", "b.2", 7, 90]],
         "cluster": {"nodes": {"n": {}}},
     }
-    one = build(changed(inputs_of(content), WhatIf(settings=(("topology.components.b.tasks", 1),))))
+    one = build(
+        apply_change(inputs_of(content), WhatIf(settings=(("topology.components.b.tasks", 1),)))
+    )
     assert [(s.tuples_per_s, s.bytes) for s in one.streams] == [(10, 12)]
     assert len(one.pairs) == 0
     other = build(
-        changed(inputs_of(content), WhatIf(settings=(("topology.components.b.memory_mb", 1),)))
+        apply_change(inputs_of(content), WhatIf(settings=(("topology.components.b.memory_mb", 1),)))
     )
     assert len(other.pairs) == 2
 
@@ -119,7 +123,7 @@ def test_a_wrong_path_names_the_nearest_key_and_what_there_is(
     path: str, value: object, message: str
 ) -> None:
     with pytest.raises(InvalidInput, match=message):
-        changed(quickstart(), WhatIf(settings=((path, value),)))
+        apply_change(quickstart(), WhatIf(settings=((path, value),)))
 
 
 def test_a_factor_scales_all_that_grows_with_the_rates() -> None:
@@ -131,7 +135,7 @@ def test_a_factor_scales_all_that_grows_with_the_rates() -> None:
     }  # fmt: skip
     slow, fast = (
         build(inputs_of(content)),
-        build(changed(inputs_of(content), WhatIf(rate_factor=3))),
+        build(apply_change(inputs_of(content), WhatIf(rate_factor=3))),
     )
     scaled = slow.scaled(3)
     assert fast.rate.tolist() == scaled.rate.tolist() == [12, 36]
@@ -150,17 +154,17 @@ def test_a_factor_scales_all_that_grows_with_the_rates() -> None:
     assert [task.cpu for task in twice.tasks.values()] == [4, 6]
     for factor in (0.0, -1.0, float("inf")):
         with pytest.raises(InvalidInput, match="a factor must be above 0"):
-            changed(quickstart(), WhatIf(rate_factor=factor))
+            apply_change(quickstart(), WhatIf(rate_factor=factor))
 
 
 def test_nodes_are_taken_away_one_by_one_or_as_a_range() -> None:
-    assert list(nodes_of(changed(quickstart(), WhatIf(without=("small-2",))))) == [
+    assert list(nodes_of(apply_change(quickstart(), WhatIf(without=("small-2",))))) == [
         "big-1",
         "big-2",
         "small-1",
         "small-3",
     ]
-    assert list(nodes_of(changed(quickstart(), WhatIf(without=("small-{1..3}",))))) == [
+    assert list(nodes_of(apply_change(quickstart(), WhatIf(without=("small-{1..3}",))))) == [
         "big-1",
         "big-2",
     ]
@@ -168,15 +172,17 @@ def test_nodes_are_taken_away_one_by_one_or_as_a_range() -> None:
         InvalidInput,
         match=r"no node `small-7` \(did you mean `small-\d`\?\); it has big-1, big-2, small-1",
     ):
-        changed(quickstart(), WhatIf(without=("small-7",)))
+        apply_change(quickstart(), WhatIf(without=("small-7",)))
     with pytest.raises(
         Infeasible, match="`report` has no node left, since it may run only on big-1"
     ):
-        changed(quickstart(), WhatIf(without=("big-1",)))
+        apply_change(quickstart(), WhatIf(without=("big-1",)))
     with pytest.raises(Infeasible, match="no node is left"):
-        changed(inputs_of({"cluster": {"nodes": {"n{1..2}": {}}}}), WhatIf(without=("n1", "n2")))
+        apply_change(
+            inputs_of({"cluster": {"nodes": {"n{1..2}": {}}}}), WhatIf(without=("n1", "n2"))
+        )
     with pytest.raises(InvalidInput, match="no cluster to take nodes from"):
-        changed(read(CAO), WhatIf(without=("n",)))
+        apply_change(read(CAO), WhatIf(without=("n",)))
 
 
 def test_pins_and_measured_facts_follow_a_node_that_is_gone() -> None:
@@ -185,45 +191,45 @@ def test_pins_and_measured_facts_follow_a_node_that_is_gone() -> None:
         "cluster": {"nodes": {"n{1..3}": {}}},
         "inventory": {"n2": {"cpu": 100}},
     }
-    after = changed(inputs_of(content), WhatIf(without=("n2",)))
+    after = apply_change(inputs_of(content), WhatIf(without=("n2",)))
     assert after.document.topology is not None
     assert after.document.topology.components["s"].nodes == ("n1", "n3")
     assert build(after).nodes == ("n1", "n3")
 
 
 def test_machines_are_added_to_the_cluster_and_to_what_can_be_rented() -> None:
-    nodes = nodes_of(changed(quickstart(), WhatIf(added=(("big", 2),))))
+    nodes = nodes_of(apply_change(quickstart(), WhatIf(added=(("big", 2),))))
     assert [name for name in nodes if "new" in name] == ["big-new-1", "big-new-2"]
     assert (nodes["big-new-1"].cpu, nodes["big-new-1"].taken.cpu) == (
         400,
         0,
     )  # what others use on big-1 is not copied
-    more = changed(read(CAO), WhatIf(added=(("vt4", 3),))).document.catalog
+    more = apply_change(read(CAO), WhatIf(added=(("vt4", 3),))).document.catalog
     assert more is not None
     assert more["vt4"].available == 7
     with pytest.raises(
         InvalidInput, match=r"no machine type `bog` \(did you mean `big`\?\); there is: big, small"
     ):
-        changed(quickstart(), WhatIf(added=(("bog", 2),)))
+        apply_change(quickstart(), WhatIf(added=(("bog", 2),)))
     for count in (0, -1, 1.5, "two"):
         with pytest.raises(InvalidInput, match="how many must be a whole number above 0"):
-            changed(quickstart(), WhatIf(added=(("big", count),)))
+            apply_change(quickstart(), WhatIf(added=(("big", count),)))
 
 
 def test_prices_change() -> None:
-    catalog = changed(read(CAO), WhatIf(prices=(("vt4", 0.1),))).document.catalog
+    catalog = apply_change(read(CAO), WhatIf(prices=(("vt4", 0.1),))).document.catalog
     assert catalog is not None
     assert (catalog["vt4"].price, catalog["vt3"].price) == (0.1, 0.1856)
     for price in (0, -1, "cheap"):
         with pytest.raises(InvalidInput, match="a price must be a number above 0"):
-            changed(read(CAO), WhatIf(prices=(("vt4", price),)))
+            apply_change(read(CAO), WhatIf(prices=(("vt4", price),)))
     with pytest.raises(InvalidInput, match=r"no machine type `vt9` \(did you mean `vt"):
-        changed(read(CAO), WhatIf(prices=(("vt9", 1),)))
+        apply_change(read(CAO), WhatIf(prices=(("vt9", 1),)))
     with pytest.raises(InvalidInput, match="there is no `catalog`, where prices stand"):
-        changed(quickstart(), WhatIf(prices=(("big", 1),)))
+        apply_change(quickstart(), WhatIf(prices=(("big", 1),)))
 
 
 def test_nothing_to_try_changes_nothing() -> None:
     inputs = quickstart()
     assert not WhatIf()
-    assert changed(inputs, WhatIf()) is inputs
+    assert apply_change(inputs, WhatIf()) is inputs

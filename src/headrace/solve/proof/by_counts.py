@@ -35,8 +35,9 @@ def least_crossing_by_counts(instance: Instance) -> float | None:
         worth = _kept_by(q, ways)
         for _ in range(int(q.nodes[j])):
             kept = _with_one_node(kept, ways, worth)
-    most = float(kept[tuple(q.count)])
-    return float(_kept_by(q, q.count[None])[0]) - most
+    total = float(_kept_by(q, q.count[None])[0])
+    crossing = total - float(kept[tuple(q.count)])
+    return crossing if crossing > 1e-12 * total else 0.0  # below is rounding
 
 
 def _patterns(q: Quotient, node_class: int) -> Ints:
