@@ -12,7 +12,7 @@ from headrace.model.arrays import Ints
 from headrace.model.problem import CPU, Problem
 from headrace.place.i_scheduler import node_classes, solve_model
 from headrace.place.p_scheduler import demand_by_type, node_capacity
-from headrace.solve.cut.partition import graph_of
+from headrace.solve.cut.graph import graph_of
 
 
 class Parted(NamedTuple):

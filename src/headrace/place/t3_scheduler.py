@@ -25,7 +25,7 @@ from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
 from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
 from headrace.place.p_scheduler import by_capacity, no_packing, node_capacity
-from headrace.solve.cut.partition import Graph, graph_of
+from headrace.solve.cut.graph import Graph, graph_of
 
 
 @each_topology
