@@ -7,15 +7,16 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517
 LOCK := $(BIN)/uv pip compile --system-certs --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
 
-.PHONY: help setup demo test check bench papers lock clean
+.PHONY: help setup demo test integration check bench papers lock clean
 
 ## make setup    install everything into .venv (minutes the first time, then nothing)
 ## make demo     plan an example, run it on a small Spark fleet, measure it and improve it while it runs
 ## make test     run the tests
+## make integration  run what needs fleets with limits or kills processes; says what this machine cannot do
 ## make check    lint, format, types, layers
 ## make bench    measure speed and quality
 ## make papers   repeat the experiments of the papers
-## make lock     resolve the dependencies anew and write the lock files
+## make lock     resolve the dependencies again and write the lock files
 ## make clean    remove caches and build output (.venv stays)
 help:
 	@sed -n 's/^## //p' Makefile
@@ -34,6 +35,7 @@ $(READY): pyproject.toml requirements.lock requirements-java.lock
 	@$(BIN)/python -m headrace.spark >/dev/null 2>&1 || { \
 	  $(PIP) --require-hashes -r requirements-java.lock; \
 	  $(BIN)/python -m headrace.spark >/dev/null; }
+	@$(BIN)/python -m headrace.warm_up
 	@touch $(READY)
 
 demo: $(READY)
@@ -41,6 +43,9 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+integration: $(READY)
+	$(BIN)/python -m pytest -o addopts="--import-mode=importlib --strict-markers -ra" tests/integration
 
 check: $(READY)
 	$(BIN)/ruff check

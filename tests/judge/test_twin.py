@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from headrace.checks.problems import Content, assignment, document, problem_of
+from headrace.checks.problems import Content, draw_assignment, draw_document, problem_of
 from headrace.judge.report import FIGURES, Report, gap, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from tests.failures import label_failure
@@ -38,9 +38,9 @@ class Case(NamedTuple):
 @cache
 def case(seed: int) -> Case:
     random = Random(seed)
-    content = document(random)
+    content = draw_document(random)
     problem = problem_of(content)
-    plan = assignment(random, problem)
+    plan = draw_assignment(random, problem)
     placed = by_name(problem, plan)
     report = judge(problem, plan, bounded=False)
     return Case(content, problem, plan, placed, report, Twin(content, placed))

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from headrace.checks.problems import document, problem_of
+from headrace.checks.problems import draw_document, problem_of
 from headrace.judge.traffic import traffic
 from headrace.model.problem import Assignment, Problem
 from headrace.move.gains import Gains
@@ -21,7 +21,7 @@ def test_every_gain_is_what_the_judge_says_before_and_after() -> None:
     compared = 0
     for seed in range(120):
         random = Random(seed)
-        problem = problem_of(document(random))
+        problem = problem_of(draw_document(random))
         if any(s.grouping == "local-or-shuffle" for s in problem.streams):
             continue  # counted as shuffle for the order; reported figures are the judge's
         node = np.array([random.randrange(len(problem.nodes)) for _ in range(problem.task_count)])

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from headrace.checks.problems import assignment, document, problem_of
+from headrace.checks.problems import draw_assignment, draw_document, problem_of
 from headrace.judge.diff import COMPARED
 from headrace.judge.report import judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
@@ -89,8 +89,8 @@ def test_it_never_moves_more_and_changes_no_figure() -> None:
     saved = compared = 0
     for seed in range(150):
         random = Random(seed)
-        problem = problem_of(document(random))
-        old, new = (assignment(random, problem, sound=True) for _ in range(2))
+        problem = problem_of(draw_document(random))
+        old, new = (draw_assignment(random, problem, sound=True) for _ in range(2))
         if ((old.node == UNPLACED) | (new.node == UNPLACED)).any():
             continue
         for tasks in (True, False):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headrace.checks.problems import document, problem_of
+from headrace.checks.problems import draw_document, problem_of
 from headrace.errors import HeadraceError, Infeasible, InvalidInput
 from headrace.judge.traffic import traffic
 from headrace.model.problem import UNPLACED, Assignment, Problem
@@ -284,7 +284,7 @@ def test_topologies_with_heaps_pins_and_separations_are_ordered_safely() -> None
     ordered = refused = 0
     for seed in range(90):
         random = Random(seed)
-        problem = problem_of(document(random, most_tasks=16, most_nodes=6))
+        problem = problem_of(draw_document(random, most_tasks=16, most_nodes=6))
         plans: list[Assignment] = []
         for by in ("headrace", "storm-ras", "storm-even", "a3-storm"):
             try:

@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from headrace.checks.problems import Content, assignment, document, problem_of
+from headrace.checks.problems import Content, draw_assignment, draw_document, problem_of
 from headrace.errors import Infeasible, InvalidInput, Unsupported
 from headrace.figures import change, duration, figure, number, percent, short, shorten, signed
 from headrace.judge.bounds import Bound
@@ -238,12 +238,12 @@ def test_names_from_files_stay_text() -> None:
 
 
 def test_the_same_results_give_the_same_bytes() -> None:
-    content = document(Random(5))
+    content = draw_document(Random(5))
 
     def once() -> str:
         problem = problem_of(content)
         return page(
-            [planned(problem, assignment(Random(6), problem)), refused(problem)], title="Same"
+            [planned(problem, draw_assignment(Random(6), problem)), refused(problem)], title="Same"
         )
 
     assert once() == once()
@@ -252,12 +252,12 @@ def test_the_same_results_give_the_same_bytes() -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_any_problem_and_any_plan_gives_a_whole_page(seed: int) -> None:
     random = Random(seed)
-    problem = problem_of(document(random))
+    problem = problem_of(draw_document(random))
     objectives = ("traffic", "rate", "batch", "nodes", "balance")
     results = [
         planned(
             problem,
-            assignment(random, problem),
+            draw_assignment(random, problem),
             f"s{i}",
             objective=objectives[seed % len(objectives)],
         )
@@ -664,8 +664,8 @@ def test_names_in_notebooks_stay_text() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_any_problem_and_any_plan_gives_whole_fragments(seed: int) -> None:
     random = Random(seed)
-    problem = problem_of(document(random))
-    result = planned(problem, assignment(random, problem))
+    problem = problem_of(draw_document(random))
+    result = planned(problem, draw_assignment(random, problem))
     for html in (
         plan_fragment(result),
         comparison_fragment([result, refused(problem)]),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headrace.checks.problems import document, problem_of
+from headrace.checks.problems import draw_document, problem_of
 from headrace.errors import HeadraceError, Infeasible
 from headrace.judge.report import Report, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
@@ -27,7 +27,7 @@ def small_problems(count: int) -> Iterator[Problem]:
     """Problems whose plans can all be tried: no rule is about workers, so one per node will do."""
     seed = found = 0
     while found < count:
-        content = document(Random(seed), most_tasks=6, most_nodes=3)
+        content = draw_document(Random(seed), most_tasks=6, most_nodes=3)
         seed += 1
         for topology in content.get("topologies", [content.get("topology", {})]):
             topology.pop("worker_max_heap_mb", None)

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from headrace.checks.problems import document, problem_of
+from headrace.checks.problems import draw_document, problem_of
 from headrace.judge.traffic import traffic
 from headrace.model.arrays import Ints
 from headrace.model.problem import Assignment, Problem
@@ -18,7 +18,7 @@ SEEDS = range(60)
 
 
 def random_problem(seed: int) -> Problem:
-    return problem_of(document(Random(seed)))
+    return problem_of(draw_document(Random(seed)))
 
 
 def random_nodes(problem: Problem, seed: int) -> Ints:

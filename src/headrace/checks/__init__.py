@@ -1,6 +1,7 @@
 """The contract that every scheduler keeps, so that anybody can hold theirs to it.
 
     problems.py  random problems that use every part of the format, the same for the same seed
+    prefix.py    the same problem with other names
     promises.py  what a scheduler promises, each with the problems that would show it broken
 
 `headrace check-scheduler package.module:function` says which promises hold.

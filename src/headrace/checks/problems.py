@@ -1,7 +1,13 @@
-"""Random problems for tests: small, the same for the same seed, together using the whole format.
+"""Small random problems to try a scheduler on; together they use every part of the format.
 
-`document` draws the sections of a file, `problem_of` builds them through the real loader,
-`assignment` draws a plan.
+    random = Random(7)
+    problem = problem_of(draw_document(random))
+    plan = my_scheduler(problem)
+
+`draw_document` draws the sections of a file, which the problem is built from as from any file: its
+topologies may have cycles, pins and measured traffic, and may not fit their cluster.
+`draw_roomy_document` draws problems that no scheduler has a reason to refuse. `draw_assignment`
+draws a plan, good or bad. The same seed gives the same problem.
 """
 
 from __future__ import annotations
@@ -20,7 +26,7 @@ from headrace.model.read import validated
 Content = dict[str, Any]
 
 GROUPINGS = ("shuffle", "none", "custom", "fields", "global", "all", "direct", "local-or-shuffle")
-# Deliberately not in alphabetical order: file order and Storm's order of names are two things.
+# Not in alphabetical order: the order of the file is one thing, Storm's order of names another.
 NAMES = ("source", "feed", "parse", "split", "join", "count", "alert", "store", "echo", "batch")
 
 
@@ -29,10 +35,13 @@ def problem_of(content: Content) -> Problem:
     return build(validated({"format": FORMAT, **content}, {}))
 
 
-def document(
+def draw_document(
     random: Random, *, most_tasks: int = 12, most_nodes: int = 5, cycle: bool | None = None
 ) -> Content:
-    """Sections of a random file: topologies or bare tasks, on a cluster that may be too small."""
+    """Sections of a random file: topologies or a bare task graph, and a cluster.
+
+    The cluster may well be too small. `cycle` says whether topologies have one; None: some do.
+    """
     content: Content = {"cluster": _cluster(random, random.randint(1, most_nodes))}
     nodes = content["cluster"]["nodes"]
     if cycle is None and random.random() < 0.2:
@@ -64,37 +73,36 @@ def document(
     return content | _judge_options(random)
 
 
-def roomy_document(
+def draw_roomy_document(
     random: Random, *, tasks: int = 9, nodes: int = 4, topologies: int = 1
 ) -> Content:
-    """Acyclic topologies where any one node could hold everything: no reason to refuse them."""
+    """Topologies without cycles on a cluster where each node alone has room for all tasks."""
     drawn = [_plain_topology(random, f"t{g}", tasks // topologies) for g in range(topologies)]
     machines = {
         f"n{n}": {
-            "type": random.choice(("slow", "fast")), "rack": random.choice(("r1", "r2")),
-            "slots": 4 * topologies, "cpu": 6400,
-            "memory_mb": 65536, "bandwidth_mbps": 10_000, "cores": 64,
-            "ghz": random.choice((2.0, 3.0)), "flops_per_cycle": 4,
+            "type": random.choice(("slow", "fast")),
+            "rack": random.choice(("r1", "r2")),
+            "slots": 4 * topologies,
+            "cpu": 6400,
+            "memory_mb": 65536,
+            "bandwidth_mbps": 10_000,
+            "cores": 64,
+            "ghz": random.choice((2.0, 3.0)),
+            "flops_per_cycle": 4,
         }
         for n in range(1, nodes + 1)
-    }  # fmt: skip
-    return (
-        {"topologies": drawn, "cluster": {"nodes": machines}}
-        if topologies > 1
-        else {"topology": drawn[0], "cluster": {"nodes": machines}}
-    )
+    }
+    section: Content = {"topologies": drawn} if topologies > 1 else {"topology": drawn[0]}
+    return section | {"cluster": {"nodes": machines}}
 
 
-def assignment(random: Random, problem: Problem, *, sound: bool = False) -> Assignment:
-    """A random plan.
+def draw_assignment(random: Random, problem: Problem, *, sound: bool = False) -> Assignment:
+    """A random plan, which may refuse a topology; a `sound` one keeps to free slots.
 
-    A sound one keeps to free slots. In another one, slots may not exist, be taken, or be shared by
-    topologies.
+    In others, slots may not exist, be taken, or be shared by topologies.
     """
-    node, worker = (
-        np.empty(problem.task_count, dtype=np.int64),
-        np.empty(problem.task_count, dtype=np.int64),
-    )
+    node = np.empty(problem.task_count, dtype=np.int64)
+    worker = np.empty(problem.task_count, dtype=np.int64)
     usable = random.sample(range(len(problem.nodes)), random.randint(1, len(problem.nodes)))
     sound = sound or random.random() < 0.5
     for task in range(problem.task_count):
@@ -115,7 +123,7 @@ def assignment(random: Random, problem: Problem, *, sound: bool = False) -> Assi
 
 
 def _some(random: Random, likely: float, **values: Any) -> Content:
-    """Each key with that likelihood."""
+    """Some of the values: each with this likelihood."""
     return {key: value for key, value in values.items() if random.random() < likely}
 
 
@@ -239,7 +247,7 @@ def _streams(random: Random) -> list[Content]:
 
 
 def _close_loop(random: Random, components: Content, bolts: list[str]) -> None:
-    """Let a bolt feed itself or an earlier one, with so little output that no loop grows."""
+    """Let a bolt feed itself or an earlier one, and limit what bolts emit, so that loops end."""
     for _ in range(random.randint(1, 2)):
         position = random.randrange(len(bolts))
         source, target = bolts[position], bolts[random.randint(0, position)]
@@ -247,8 +255,7 @@ def _close_loop(random: Random, components: Content, bolts: list[str]) -> None:
             {"stream": "default", "grouping": random.choice(GROUPINGS)}
         ]
     for source in bolts:
-        # Where a tuple makes less than one of the next, counting copies to all tasks, everything
-        # dies out.
+        # Where a tuple makes less than one new tuple, copies to all tasks counted, loops end.
         copies = sum(
             spec["tasks"] if entry["grouping"] == "all" else 1
             for spec in components.values()
@@ -268,9 +275,8 @@ def _has_loop(topology: Content) -> bool:
 def _profile(random: Random, components: list[str], types: list[str]) -> Content:
     if random.random() < 0.4:
         return {}
-    kinds = [
-        {machine: random.choice((0.1, 0.5, 2.0, 7.5)) for machine in types} for _ in range(2)
-    ]  # two components may be of one kind
+    # Few kinds, so that two components may be of one kind.
+    kinds = [{machine: random.choice((0.1, 0.5, 2.0, 7.5)) for machine in types} for _ in range(2)]
     profile: Content = {}
     for component in components:
         if random.random() < 0.7:
@@ -288,7 +294,7 @@ def _profile(random: Random, components: list[str], types: list[str]) -> Content
 
 
 def _measured(random: Random, components: Content, *, loops: bool) -> Content:
-    """Measurements of some streams, and for some pairs of components the traffic task by task."""
+    """Measurements of some streams, and task by task between some pairs of components."""
     streams: list[Content] = []
     traffic: list[list[Any]] = []
     zips = any(spec.get("join") == "zip" for spec in components.values())
@@ -348,55 +354,3 @@ def _judge_options(random: Random) -> Content:
         batch_overhead_s=0.25,
     )
     return {"options": {"judge": options}} if options else {}
-
-
-def renamed(content: Content, prefix: str) -> Content:
-    """The same sections with a prefix before every name: what sorts before what stays as it is."""
-
-    def name(old: str) -> str:
-        return "/".join(prefix + part for part in old.split("/"))
-
-    def component(spec: Content) -> Content:
-        inputs = {name(source): streams for source, streams in spec.get("inputs", {}).items()}
-        more = {"nodes": [name(node) for node in spec["nodes"]]} if "nodes" in spec else {}
-        more |= {"component": name(spec["component"])} if "component" in spec else {}
-        return spec | more | ({"inputs": inputs} if inputs else {})
-
-    def topology(spec: Content) -> Content:
-        new = spec | {"name": name(spec["name"])} if "name" in spec else dict(spec)
-        return new | (
-            {"components": {name(c): component(s) for c, s in spec["components"].items()}}
-            if "components" in spec
-            else {}
-        )
-
-    def types(costs: Content) -> Content:
-        return {
-            machine if machine == "*" else name(machine): cost for machine, cost in costs.items()
-        }
-
-    new = dict(content)
-    nodes = content["cluster"]["nodes"]
-    facts = {
-        n: {key: name(fact) if key in ("type", "rack") else fact for key, fact in node.items()}
-        for n, node in nodes.items()
-    }
-    new["cluster"] = {"nodes": {name(n): node for n, node in facts.items()}}
-    changed: Content = {}
-    if "topology" in content:
-        changed["topology"] = topology(content["topology"])
-    if "topologies" in content:
-        changed["topologies"] = [topology(spec) for spec in content["topologies"]]
-    if "tasks" in content:
-        changed["tasks"] = {name(task): component(spec) for task, spec in content["tasks"].items()}
-    if "profile" in content:
-        changed["profile"] = {name(c): types(costs) for c, costs in content["profile"].items()}
-    if "catalog" in content:
-        changed["catalog"] = types(content["catalog"])
-    if "streams" in content:
-        changed["streams"] = [
-            row | {"from": name(row["from"]), "to": name(row["to"])} for row in content["streams"]
-        ]
-    if "traffic" in content:
-        changed["traffic"] = [[name(row[0]), name(row[1]), *row[2:]] for row in content["traffic"]]
-    return new | changed

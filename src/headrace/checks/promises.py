@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from headrace.checks.problems import Content, document, problem_of, renamed, roomy_document
+from headrace.checks.prefix import prefix_names
+from headrace.checks.problems import Content, draw_document, draw_roomy_document, problem_of
 from headrace.errors import HeadraceError, Infeasible, Unsupported
 from headrace.judge.feasible import Violation
 from headrace.judge.report import judge
@@ -99,7 +100,7 @@ def guarded_words(guards: str) -> set[str]:
 @cache
 def content_of(seed: int) -> Content:
     """A problem of any kind, without prices of sending: only the judge knows what a plan pays."""
-    content = document(Random(1000 + seed), most_tasks=9)
+    content = draw_document(Random(1000 + seed), most_tasks=9)
     content.pop("options", None)
     return content
 
@@ -122,7 +123,7 @@ def small_content(seed: int) -> Content:
 
 def tight_content(random: Random) -> Content:
     """Anything but local-or-shuffle, whose traffic depends on workers."""
-    content = document(random, most_tasks=6, most_nodes=3)
+    content = draw_document(random, most_tasks=6, most_nodes=3)
     content.pop("options", None)
     for spec in content.get("topology", {}).get("components", {}).values():
         for entry in (e for streams in spec.get("inputs", {}).values() for e in streams):
@@ -133,7 +134,7 @@ def tight_content(random: Random) -> Content:
 
 def loose_content(random: Random) -> Content:
     """One worker on each of three nodes, none of which has room for more than 60 % of the tasks."""
-    content = roomy_document(random, tasks=6, nodes=3)
+    content = draw_roomy_document(random, tasks=6, nodes=3)
     components = content["topology"]["components"].values()
     for spec in components:
         need = random.choice((10, 20, 30))
@@ -256,7 +257,7 @@ def the_same_seed_gives_the_same_plan(subject: Subject) -> Findings:
 def a_common_prefix_changes_nothing(subject: Subject) -> Findings:
     """A common prefix before all names changes nothing."""
     for seed in SEEDS[1::3]:
-        other = subject.plan(problem_of(renamed(content_of(seed), "prefix-")))
+        other = subject.plan(problem_of(prefix_names(content_of(seed), "prefix-")))
         alike = same(other, subject.answer(seed))
         yield None if alike else f"seed {seed}: other names, another plan"
 
@@ -264,7 +265,7 @@ def a_common_prefix_changes_nothing(subject: Subject) -> Findings:
 def where_there_is_room_the_plan_is_feasible(subject: Subject) -> Findings:
     """Where there is room for all, the plan is feasible."""
     for seed in ROOMY_SEEDS:
-        problem = problem_of(roomy_document(Random(2000 + seed), topologies=1 + seed % 2))
+        problem = problem_of(draw_roomy_document(Random(2000 + seed), topologies=1 + seed % 2))
         wrong = complaint(problem, subject.plan(problem))
         yield f"seed {seed}: {wrong}" if wrong else None
 

@@ -8,8 +8,7 @@ from headrace.judge.rate import Bottleneck, Speed, max_rate
 from headrace.judge.traffic import Workers, traffic
 from headrace.judge.use import use
 from headrace.model.arrays import TOLERANCE, Floats
-from headrace.model.problem import CPU, Assignment, Problem
-from headrace.model.sizable import THREAD
+from headrace.model.problem import CPU, THREAD, Assignment, Problem
 
 
 def thread_rate(problem: Problem, assignment: Assignment) -> float:

@@ -37,7 +37,8 @@ Key = str | int  # one step of a path in a file: a name in a mapping, or a posit
 class Section(BaseModel):
     """A mapping of the file; keys it does not know are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Built on first use: a command that reads no file does not wait for it.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Input(Section):
@@ -174,7 +175,7 @@ class Node(Machine):
 
     type: str = Field(default="", description="machine type, the key into `profile` and `catalog`")
     rack: str = ""
-    taken: Taken = Taken()
+    taken: Taken = Taken.model_construct()  # as Taken(), which would build it now
 
 
 class Cluster(Section):

@@ -52,7 +52,7 @@ Given = BeforeValidator(require_value)
 class Part(BaseModel):
     """A mapping of a Flux file; keys that say how to build Java objects do not matter here."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class Config(Part):

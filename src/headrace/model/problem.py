@@ -18,6 +18,7 @@ from headrace.model.arrays import Bools, Floats, Ints, distinct
 from headrace.model.levels import levels
 
 CPU, MEMORY = 0, 1  # positions in the resource axis
+THREAD = 100.0  # CPU points: a task is one thread, so sizing never plans more for one
 MOST_PAIRS = 20_000_000
 UNPLACED = -1
 

@@ -16,11 +16,10 @@ from headrace.errors import Infeasible, InvalidInput, Unsupported
 from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints
 from headrace.model.components import NamedComponent, components_of
 from headrace.model.document import Component, Cost
-from headrace.model.problem import CPU, Problem
+from headrace.model.problem import CPU, THREAD, Problem
 from headrace.model.streams import DataFlow
 from headrace.model.workload import Workload, with_components
 
-THREAD = 100.0  # points: a task is one thread, so sizing never plans more for one
 UNLIMITED = 10**9  # tasks
 
 

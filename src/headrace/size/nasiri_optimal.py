@@ -20,9 +20,9 @@ import numpy as np
 
 from headrace.errors import InvalidInput, Unsupported
 from headrace.model.arrays import Ints
-from headrace.model.problem import CPU
+from headrace.model.problem import CPU, THREAD
 from headrace.model.request import DEFAULT_REQUEST, Request
-from headrace.model.sizable import THREAD, Load, load_of, sizable
+from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
 from headrace.size.nasiri import place_instances

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.model.arrays import Floats, Ints
-from headrace.model.problem import CPU, Problem
-from headrace.model.sizable import THREAD, Load
+from headrace.model.problem import CPU, THREAD, Problem
+from headrace.model.sizable import Load
 from headrace.solve.classes import Classes, classes_of
 from headrace.solve.counts.grow import grow_counts
 from headrace.solve.counts.loads import TaskCosts

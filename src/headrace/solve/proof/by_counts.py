@@ -21,6 +21,9 @@ def least_crossing_by_counts(instance: Instance) -> float | None:
     q = quotient(instance)
     if q.slots_matter or not len(q.count) or not q.most.any(axis=0).all():
         return None
+    fits = (np.einsum("c,jck->jk", q.count, q.demand) <= q.room).all(axis=1)
+    if (fits & (q.most >= q.count).all(axis=1)).any():
+        return 0.0  # one node holds everything
     vectors = float(np.prod(q.count + 1.0))
     patterns = float(q.nodes @ np.prod(np.minimum(q.most, q.count) + 1.0, axis=1))
     if patterns > MOST_PATTERNS or patterns * vectors > MOST_WORK:
@@ -32,8 +35,9 @@ def least_crossing_by_counts(instance: Instance) -> float | None:
         worth = _kept_by(q, ways)
         for _ in range(int(q.nodes[j])):
             kept = _with_one_node(kept, ways, worth)
-    most = float(kept[tuple(q.count)])
-    return float(_kept_by(q, q.count[None])[0]) - most
+    total = float(_kept_by(q, q.count[None])[0])
+    crossing = total - float(kept[tuple(q.count)])
+    return crossing if crossing > 1e-12 * total else 0.0  # below is rounding
 
 
 def _patterns(q: Quotient, node_class: int) -> Ints:
