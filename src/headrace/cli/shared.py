@@ -316,11 +316,10 @@ def emit(content: Any, out: str | None) -> None:
 
 def save(file: str, text: str) -> None:
     """Write a file whole or not at all."""
-    path = Path(file)
-    half = path.with_name(f".{path.name}.part")
+    from headrace.model.files import write_whole
+
     try:
-        half.write_text(text, encoding="utf-8")
-        half.replace(path)
+        write_whole(Path(file), text)
     except OSError as error:
         raise InvalidInput(f"{file}: cannot be written: {error.strerror}") from None
 
