@@ -25,18 +25,18 @@ from headrace.model.problem import Problem
 from headrace.model.read import read
 from headrace.observe.diagnosis import diagnose
 from headrace.observe.spark_log import Imported, spark_log
-from headrace.observe.spark_log.components import Component, Stage, fold
-from headrace.observe.spark_log.files import find_logs
-from headrace.observe.spark_log.measured import (
+from headrace.observe.spark_log.application import (
     Application,
+    ComponentFigures,
     Executor,
-    Measured,
     Run,
-    Work,
+    TaskTotals,
+    executors_at_peak,
     memory_in_mb,
     observed_seconds,
-    together,
 )
+from headrace.observe.spark_log.components import Component, Stage, fold
+from headrace.observe.spark_log.files import find_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -468,7 +468,7 @@ def test_the_cluster_is_as_large_as_it_was_at_one_moment():
         Executor("2", "h", 2, 1024, 10),
         Executor("3", "h", 2, 1024, 60),
     )
-    assert together([a, b, c]) == (a, b)
+    assert executors_at_peak([a, b, c]) == (a, b)
 
 
 def test_memory_settings_are_read():
@@ -483,17 +483,17 @@ def test_memory_settings_are_read():
     ]
 
 
-def measured(name: str, on: dict[str, Work], run: Run) -> Measured:
-    total = Work()
+def measured(name: str, on: dict[str, TaskTotals], run: Run) -> ComponentFigures:
+    total = TaskTotals()
     for work in on.values():
         total += work
-    return Measured(Component(name, (0,), (), 4, True, (), None), total, on, (run,), ())
+    return ComponentFigures(Component(name, (0,), (), 4, True, (), None), total, on, (run,), ())
 
 
 def test_the_diagnosis_names_the_executor_and_the_numbers():
     even = Run(0, 10_000, 4, 1000, 900, 25, 100)
     work = {
-        "1": Work(
+        "1": TaskTotals(
             succeeded=2,
             run_ms=19_000,
             cpu_ms=8000,
@@ -503,7 +503,7 @@ def test_the_diagnosis_names_the_executor_and_the_numbers():
             spilled_disk=5e6,
             spilled_memory=9e6,
         ),
-        "2": Work(succeeded=2, failed=1, error="ValueError", wasted_ms=500, run_ms=1000),
+        "2": TaskTotals(succeeded=2, failed=1, error="ValueError", wasted_ms=500, run_ms=1000),
     }
     executors = (
         Executor("1", "a", 2, 1024, 0),
@@ -529,7 +529,7 @@ def test_the_diagnosis_names_the_executor_and_the_numbers():
 
 def test_an_even_stage_is_not_called_skewed():
     executors = (Executor("1", "a", 2, 1024, 0),)
-    on = {"1": Work(succeeded=4, run_ms=15_000, cpu_ms=12_000)}
+    on = {"1": TaskTotals(succeeded=4, run_ms=15_000, cpu_ms=12_000)}
 
     def kinds(run: Run) -> set[str]:
         return {

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from headrace.errors import InvalidInput, Unsupported
 from headrace.model.telemetry import Writer
 from headrace.observe import follow
-from headrace.observe.follow import alone, keep_batch, take_in, take_in_stream
+from headrace.observe.follow import keep_batch, lock_store, take_in, take_in_stream
 from headrace.observe.source import columns_of
 from headrace.observe.store import (
     check_store,
@@ -140,9 +140,9 @@ def test_compacting_changes_nothing_wherever_it_is_cut_off(
 
 def test_only_one_process_writes_to_a_store(tmp_path: Path) -> None:
     with (
-        alone(tmp_path),
+        lock_store(tmp_path),
         pytest.raises(Unsupported, match="another process is writing to this store"),
-        alone(tmp_path),
+        lock_store(tmp_path),
     ):
         pass
     with pytest.raises(InvalidInput, match="no such folder; a store is made by headrace observe"):
@@ -181,10 +181,14 @@ def test_any_stream_of_spark_is_taken_in(spark: SparkSession, tmp_path: Path) ->
 
 
 DRIVER = """
-import sys from pathlib import Path from headrace.observe import source from headrace.observe.follow
-import take_in from headrace.spark import session source.BYTES_PER_BATCH = 12_000  # many small
-batches, so that a kill falls into one conf = {"spark.driver.extraJavaOptions":
-"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "spark.sql.shuffle.partitions": "1"}
+import sys
+from pathlib import Path
+from headrace.observe import source
+from headrace.observe.follow import take_in
+from headrace.spark import session
+source.BYTES_PER_BATCH = 12_000  # many small batches, so that a kill falls into one
+quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+conf = {"spark.driver.extraJavaOptions": quick, "spark.sql.shuffle.partitions": "1"}
 take_in(session(master="local[1]", conf=conf), Path(sys.argv[1]), Path(sys.argv[2]))
 """
 

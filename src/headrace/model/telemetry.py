@@ -74,6 +74,7 @@ NODES = _kind(
     ("bandwidth_mbps", pa.float64()),
     ("slots", pa.int64()),
 )
+NODE_FACTS = tuple(NODES.names[NODES.names.index("machine_type") + 1 :])  # the numbers
 KINDS: Mapping[str, pa.Schema] = {"tasks": TASKS, "edges": EDGES, "nodes": NODES}
 
 Rows = pa.Table | Sequence[Mapping[str, Any]]

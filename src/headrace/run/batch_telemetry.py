@@ -9,20 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from headrace.model.document import Node
-from headrace.model.telemetry import Writer
+from headrace.model.telemetry import NODE_FACTS, Writer
 from headrace.model.topology import Topology, task_name
 from headrace.run.placement import Placement
 from headrace.run.task import TaskReport
-
-NODE_FACTS = (
-    "sockets",
-    "cores",
-    "ghz",
-    "flops_per_cycle",
-    "memory_mb",
-    "bandwidth_mbps",
-    "slots",
-)
 
 Located = Sequence[tuple[TaskReport, str]]  # reports, and the nodes they come from
 
