@@ -102,14 +102,14 @@ class Split:
 def count(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     """How often each word has come."""
     busy(COUNT_MS / 1000 * table.num_rows)
-    came = table.group_by("word").aggregate([("word", "count")]).rename_columns(["word", "count"])
+    fresh = table.group_by("word").aggregate([("word", "count")]).rename_columns(["word", "count"])
     both = (
-        pa.concat_tables([state, came])
+        pa.concat_tables([state, fresh])
         .group_by("word")
         .aggregate([("count", "sum")])
         .rename_columns(["word", "count"])
     )
-    return came, both
+    return fresh, both
 
 
 def topology(times: Times) -> Topology:

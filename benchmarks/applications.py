@@ -1,5 +1,7 @@
-"""Every application under fire: two executors and the driver killed with kill -9, and three new plans on the way. After every batch the output must
-equal the batch computation of the same input.
+"""Every application under fire: executors and driver killed with kill -9, new plans on the way.
+
+Two executors are killed, and three plans come in. After every batch the output must equal the batch
+computation of the same input.
 
 What really happened is counted from what it left behind: executors from the folders that workers
 made for them and for their replacements, the driver from its exit status, plans from the nodes on
@@ -23,10 +25,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow.parquet as pq
-from killing import Executor, driver, executors, fleet_up, kill, started
+from killing import Executor, count_executors, driver, executors, fleet_up, kill
 from measure import Row
 
 from headrace.errors import HeadraceError
+from headrace.model.files import write_whole
 from headrace.model.topology import Topology, task_name
 from headrace.run.apps import load, topology_of
 
@@ -100,7 +103,7 @@ class Fire:
         self.last_words = ""
 
     def row(self) -> Row:
-        """Run it, with five events in a seeded order and the driver's end before the last of them, and compare."""
+        """Run it, with five events in a seeded order, the driver killed before the last of them."""
         began = time.monotonic()
         events: list[Event] = [*repeat("executor", EXECUTORS), *repeat("plan", PLANS)]
         self.rng.shuffle(events)
@@ -119,7 +122,10 @@ class Fire:
             " and ".join(str(batch) for batch, _ in killed) or "none"
             for killed in (self.killed, self.driver_killed)
         )
-        what = f"{self.case.name}, {self.batches()} batches: executors killed in {executors}, driver in {drivers}, {len(self.plans) - 1} new plans"
+        what = (
+            f"{self.case.name}, {self.batches()} batches: executors killed in {executors}, "
+            f"driver in {drivers}, {len(self.plans) - 1} new plans"
+        )
         return Row(
             f"{what}; {time.monotonic() - began:.0f} s",
             "; ".join(faults) or "exact",
@@ -136,10 +142,9 @@ class Fire:
         }
         folders |= {"--checkpoint": self.folder / "run", "--telemetry": self.folder / "telemetry"}
         options = {**self.options, "out": self.folder / "out"}
-        told = [word for key, value in folders.items() for word in (key, str(value))]
         return [
             self.case.app,
-            *told,
+            *(word for key, value in folders.items() for word in (key, str(value))),
             *(word for key, value in options.items() for word in ("--option", f"{key}={value}")),
         ]
 
@@ -149,11 +154,12 @@ class Fire:
         assert process.stderr is not None
         for line in process.stderr:
             self.last_words = line.strip()
+            # Every plan is to rule a whole batch, and an executor is to be back before the next
+            # event.
             if not line.startswith("batch ") or number(line) <= since or "misplaced" in line:
-                continue  # every plan is to rule a whole batch, and an executor is to be back before the next event
-            time.sleep(
-                self.rng.random() * min(seconds(line), LONGEST_WAIT_S)
-            )  # into the batch that runs now
+                continue
+            # Into the batch that runs now.
+            time.sleep(self.rng.random() * min(seconds(line), LONGEST_WAIT_S))
             if not waiting:
                 return True
             since = self.batches()
@@ -168,9 +174,9 @@ class Fire:
 
     def replan(self) -> None:
         """Replace the plan file by one with other task counts and places."""
-        found = dealt(self.topology, self.rng)
+        found = random_plan(self.topology, self.rng)
         while found in self.plans:
-            found = dealt(self.topology, self.rng)
+            found = random_plan(self.topology, self.rng)
         self.plans.append(found)
         counts = {
             name: sum(task.rpartition(".")[0] == name for task in found)
@@ -180,16 +186,14 @@ class Fire:
             "assignment": {task: {"node": node} for task, node in found.items()},
             "tasks": counts,
         }
-        draft = self.folder / "plan.draft"
-        draft.write_text(json.dumps({"format": "headrace/1", "plan": plan}))
-        draft.replace(self.folder / "plan.json")
+        content = {"format": "headrace/1", "plan": plan}
+        write_whole(self.folder / "plan.json", json.dumps(content))
 
     def kill_executor(self) -> None:
         """Kill one of the executors, whichever the seed says."""
         alive = executors(self.ground / "fleet")
-        newest = max(
-            executor.application for executor in alive
-        )  # those of a killed driver take a moment to end
+        # Those of a killed driver take a moment to end.
+        newest = max(executor.application for executor in alive)
         chosen = self.rng.choice([executor for executor in alive if executor.application == newest])
         self.killed.append((self.batches(), chosen))
         os.kill(chosen.pid, signal.SIGKILL)
@@ -201,28 +205,27 @@ class Fire:
             default=0,
         )
 
-    def ruled(self) -> list[int]:
+    def plans_in_force(self) -> list[int]:
         """The plans under which batches ran wholly: their tasks, each on its node."""
         found: list[int] = []
         for file in sorted((self.folder / "telemetry" / "tasks").glob("*.parquet")):
-            told = pq.ParquetFile(file).read(["task", "node"])
-            places = dict(zip(told["task"].to_pylist(), told["node"].to_pylist(), strict=True))
+            rows = pq.ParquetFile(file).read(["task", "node"])
+            places = dict(zip(rows["task"].to_pylist(), rows["node"].to_pylist(), strict=True))
             found += [i for i, plan in enumerate(self.plans) if plan == places and i not in found]
         return found
 
     def not_shown(self) -> Iterator[str]:
         """What should have happened and did not."""
         applications = {executor.application for _, executor in self.killed}
-        replaced = sum(
-            started(self.ground / "fleet", application) - len(NODES) for application in applications
-        )
+        fleet = self.ground / "fleet"
+        replaced = sum(count_executors(fleet, a) - len(NODES) for a in applications)
         lost = min(replaced, len({batch for batch, _ in self.killed}))
         if lost < EXECUTORS:
             yield f"only {lost} executors lost"
         if [status for _, status in self.driver_killed] != [-signal.SIGKILL]:
             yield "the driver was not killed"
-        if len(self.ruled()) != PLANS + 1:
-            yield f"only {len(self.ruled())} of {PLANS + 1} plans ruled a batch"
+        if len(ruled := self.plans_in_force()) != PLANS + 1:
+            yield f"only {len(ruled)} of {PLANS + 1} plans ruled a batch"
         if self.end != 0:
             yield f"ended with status {self.end}: {self.last_words}"
 
@@ -240,8 +243,8 @@ class Fire:
                 return
 
 
-def dealt(topology: Topology, rng: random.Random) -> dict[str, str]:
-    """Some tasks of every component, dealt over the nodes in turn, which leaves no node with more tasks of a stage than it has cores."""
+def random_plan(topology: Topology, rng: random.Random) -> dict[str, str]:
+    """Some tasks of every component, dealt over the nodes in turn: no node runs out of cores."""
     tasks = [
         task_name(name, number + 1)
         for name in topology.components
@@ -252,7 +255,7 @@ def dealt(topology: Topology, rng: random.Random) -> dict[str, str]:
 
 
 def number(line: str) -> int:
-    """The number of a batch, from the line in which the driver tells of it."""
+    """The number of a batch, from the line that the driver prints about it."""
     return int(line.removeprefix("batch ").partition(":")[0])
 
 

@@ -1,4 +1,4 @@
-"""Drivers and executors of a local fleet: found, killed with kill -9, and what is left of them counted."""
+"""Drivers and executors of a local fleet: found, killed with kill -9, and counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Executor:
-    """A Spark executor, which works in `work/<node>/<application>/<number>` of its fleet's folder."""
+    """A Spark executor, at work in `work/<node>/<application>/<number>` of its fleet's folder."""
 
     node: str
     application: str
@@ -39,7 +39,7 @@ def fleet_up(cluster: Path, folder: Path) -> Generator[Fleet]:
 
 @contextmanager
 def driver(arguments: Sequence[str], *, ends_within_s: float) -> Generator[subprocess.Popen[str]]:
-    """`headrace run ..` in a session of its own, so that it can be killed with its JVM; killed if it does not end in time."""
+    """`headrace run ..` in a session of its own, killed with its JVM if it does not end in time."""
     process = subprocess.Popen(
         [sys.executable, "-m", "headrace.cli", "run", *arguments],
         stdout=subprocess.DEVNULL,
@@ -80,6 +80,6 @@ def executors(folder: Path) -> list[Executor]:
     return sorted(found)
 
 
-def started(folder: Path, application: str) -> int:
-    """How many executors an application has had so far: each leaves its folder, and one that is lost is replaced."""
+def count_executors(folder: Path, application: str) -> int:
+    """How many executors an application has had so far: each leaves its folder."""
     return len(list((folder / "work").glob(f"*/{application}/[0-9]*")))

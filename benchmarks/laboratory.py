@@ -10,7 +10,7 @@ from measure import Row
 
 from headrace.lab.families import case, random_sections
 from headrace.lab.fan_out import fan_out
-from headrace.lab.jobs import Job, done
+from headrace.lab.jobs import Job, run_job
 from headrace.spark import session
 
 PROBLEMS, RUNS = 4000, 5
@@ -30,7 +30,7 @@ def rows(quick: bool) -> Iterator[Row]:
             for cores, times in seconds.items():
                 start = time.perf_counter()
                 # One partition holds one core at a time.
-                outcomes = fan_out(spark, done, jobs, partitions=None if cores == 2 else 1)
+                outcomes = fan_out(spark, run_job, jobs, partitions=None if cores == 2 else 1)
                 times += [time.perf_counter() - start] if run else []
                 if any(outcome.result is None for outcome in outcomes):
                     raise RuntimeError(
@@ -39,5 +39,8 @@ def rows(quick: bool) -> Iterator[Row]:
     finally:
         spark.stop()
     one, two = statistics.median(seconds[1]), statistics.median(seconds[2])
-    what = f"fan-out of {count:,} small problems ({1000 * one / count:.1f} ms each), median of {runs}: two cores against one"
+    what = (
+        f"fan-out of {count:,} small problems ({1000 * one / count:.1f} ms each), "
+        f"median of {runs}: two cores against one"
+    )
     yield Row(what, f"{one / two:.2f} x faster", ">= 1.4 x", one / two >= 1.4)

@@ -154,7 +154,7 @@ def word_counts(site: Site, cluster: Inputs, folder: Path, quick: bool) -> Itera
     words = 200_000 if quick else 400_000
     for tasks, least in WORD_COUNT_TASKS.items():
         out = folder / f"counts-{tasks}"
-        # More turns where something is promised: a busy machine makes single batches differ by half.
+        # More where something is promised: a busy machine makes single batches differ by half.
         rounds = 1 if quick else 2 if least is None else 5
         topology = laden_word_count(words, tasks, out)
         turns = in_turns(site, topology, cluster, folder / f"words-{tasks}", rounds)
@@ -184,7 +184,7 @@ def micro_topologies(site: Site, cluster: Inputs, folder: Path, quick: bool) -> 
 
 @dataclass(slots=True)
 class Alternation:
-    """Listens to a run and has the two plans take turns; headrace's is made when it is first due."""
+    """Listens to a run and has the two plans take turns; headrace's is made when it is due."""
 
     world: OnSpark
     plan: PlanInForce

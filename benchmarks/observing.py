@@ -72,12 +72,12 @@ def batch(spark: SparkSession, folder: Path, count: int, runs: int) -> Iterator[
     from pyspark.sql import functions as F
 
     from headrace.observe.classify import events
-    from headrace.observe.source import at_rest
+    from headrace.observe.source import read_files
     from headrace.observe.windows import task_windows
 
     generate(folder / "tasks", count)
     files = sorted((folder / "tasks").iterdir())
-    samples = at_rest(spark, "tasks", files)
+    samples = read_files(spark, "tasks", files)
     texts = ("topology", "task", "component", "node", "machine_type")
     numbers = ("tuples_in", "tuples_out", "cpu_ms", "queue_length", "memory_mb")
     times = [F.sum(F.unix_micros(name) % 1000) for name in ("event_time", "arrival")]
@@ -121,8 +121,8 @@ def duckdb_seconds(folder: Path) -> str:
     import duckdb  # pyright: ignore[reportMissingImports]
 
     query = f"""
-        select topology, task, node, machine_type, epoch_us(event_time) // 60000000 as start, sum(tuples_in), sum(tuples_out),
-               sum(cpu_ms), count(*), count(distinct event_time)
+        select topology, task, node, machine_type, epoch_us(event_time) // 60000000 as start,
+               sum(tuples_in), sum(tuples_out), sum(cpu_ms), count(*), count(distinct event_time)
         from '{folder}/*.parquet' where tuples_in >= 0 and tuples_out >= 0 and cpu_ms >= 0
               and epoch_us(arrival) - epoch_us(event_time) <= 60000000
         group by all"""
@@ -131,11 +131,11 @@ def duckdb_seconds(folder: Path) -> str:
     def run() -> None:
         connection.sql(query).fetchall()
 
-    return f"{timed(run):.3g} s"
+    return f"{seconds_of(run):.3g} s"
 
 
 def streaming(spark: SparkSession, folder: Path, count: int, runs: int) -> Iterator[Row]:
-    """Into the store, beside Spark's own de-duplication of the same files in the same batches, which checks and keeps nothing."""
+    """Into the store, beside Spark's own de-duplication of the same files, which checks nothing."""
     from headrace.observe import source
     from headrace.observe.classify import KEYS
     from headrace.observe.follow import take_in
@@ -190,16 +190,17 @@ def streaming(spark: SparkSession, folder: Path, count: int, runs: int) -> Itera
 def in_turns(
     spark: SparkSession, work: Mapping[str, Callable[[int], object]], runs: int
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Median seconds, and median CPU seconds of the JVM, of several works by turns, so that all see the same machine.
+    """Median seconds, and median CPU seconds of the JVM, of several works.
 
-    The first turn warms up and does not count: it pays for the compilation of what comes after.
+    They take turns, so that all see the same machine. The first turn does not count: it pays for
+    the compilation of what comes after.
     """
     measured: dict[str, list[float]] = {what: [] for what in work}
     used: dict[str, list[float]] = {what: [] for what in work}
     for run in range(runs + 1):
         for what, doing in work.items():
             before = cpu_seconds(spark)
-            seconds = timed(lambda doing=doing, run=run: doing(run))
+            seconds = seconds_of(lambda doing=doing, run=run: doing(run))
             measured[what] += [seconds] if run else []
             used[what] += [cpu_seconds(spark) - before] if run else []
     return {what: statistics.median(m) for what, m in measured.items()}, {
@@ -210,7 +211,7 @@ def in_turns(
 def fitting(spark: SparkSession, folder: Path) -> Iterator[Row]:
     """Known costs, 10 % noise, 1 % outliers."""
     from headrace.observe.fit import fits, load_points
-    from headrace.observe.source import at_rest
+    from headrace.observe.source import read_files
     from headrace.observe.windows import task_windows
 
     random, windows = np.random.default_rng(7), 5000
@@ -235,7 +236,8 @@ def fitting(spark: SparkSession, folder: Path) -> Iterator[Row]:
             samples_of(times, {**given, "cpu_ms": np.maximum(points, 0) * 600}),
             folder / f"{i}.parquet",
         )
-    found = fits(load_points(task_windows(at_rest(spark, "tasks", sorted(folder.iterdir()))), 60))
+    samples = read_files(spark, "tasks", sorted(folder.iterdir()))
+    found = fits(load_points(task_windows(samples), 60))
     errors: dict[str, float] = {"slope": 0.0, "fixed": 0.0, "predicted": 0.0}
     for f in found:
         cpu_ms, cpu_fixed = truth[f.component, f.machine_type or ""]
@@ -264,14 +266,15 @@ from headrace.observe import source
 from headrace.observe.follow import take_in
 from headrace.spark import session
 source.BYTES_PER_BATCH = 1  # every file is a batch of its own
-conf = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # a quick start, since there are many
+# A quick start, since there are many.
+conf = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 take_in(session(master="local[2]", conf=conf), Path(sys.argv[1]), Path(sys.argv[2]))
 """
 BATCHES = 40
 
 
 def killing(spark: SparkSession, folder: Path, count: int, kills: int) -> Iterator[Row]:
-    """A stream with 1 % duplicates, 1 % malformed and 1 % late rows, whose driver is killed again and again."""
+    """A stream with 1 % duplicates, 1 % malformed and 1 % late rows; the driver is killed."""
     from headrace.observe.classify import KEYS
     from headrace.observe.store import rows_of, segments
 
@@ -300,7 +303,7 @@ def killing(spark: SparkSession, folder: Path, count: int, kills: int) -> Iterat
 
 
 def kill(folder: Path, store: Path, moment: float) -> int:
-    """Let a driver work until some batches and a part of the next one are done, and kill it there; the batch that it was in."""
+    """Kill a driver after some batches, somewhere within the next one; the batch it was in."""
 
     def begun() -> int:
         return max(
@@ -384,8 +387,9 @@ def generate(
         if sent.num_rows > len(row):
             sent = sent.take(pa.array(random.permutation(sent.num_rows)))
         pq.write_table(sent, folder / f"{number:06d}.parquet")
-        totals = {"events": totals["events"] + len(good), "late": totals["late"] + int(behind.sum()),
-                  "quarantine": totals["quarantine"] + int(wrong.sum())}  # fmt: skip
+        totals["events"] += len(good)
+        totals["late"] += int(behind.sum())
+        totals["quarantine"] += int(wrong.sum())
     return {table: n for table, n in totals.items() if n}
 
 
@@ -416,7 +420,7 @@ def discard(rows: DataFrame) -> None:
     rows.write.format("noop").mode("overwrite").save()
 
 
-def timed(work: Callable[[], object]) -> float:
+def seconds_of(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start

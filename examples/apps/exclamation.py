@@ -2,7 +2,8 @@
 
     headrace run exclamation --batches 5 --option out=words
 
-Source: A. Muhammad, PhD thesis 2023, listing 4.2, from Storm's examples: 10, 3 and 2 executors, and the same five words.
+Source: A. Muhammad, PhD thesis 2023, listing 4.2, from Storm's examples: 10, 3 and 2 executors, and
+the same five words.
 """
 
 # pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
@@ -48,7 +49,7 @@ def exclaim(table: pa.Table) -> pa.Table:
 def topology(
     *, per_batch: int = 10_000, seed: int = 0, text: str | None = None, out: str | None = None
 ) -> Topology:
-    """Exclamation over generated words, or over the words in new text files in a folder (`text`)."""
+    """Exclamation over generated words, or over those of new text files in a folder (`text`)."""
     found = Topology("exclamation")
     if text is None:
         found = found.spout("word", numbers(per_batch), Words(seed), tasks=10)

@@ -1,16 +1,18 @@
-"""Flight statistics: mean taxi times of airports, how often flights are late, why flights are cancelled, and a ranking of each.
+"""Flight statistics: mean taxi times, how often flights are late, why they are cancelled.
 
     headrace run flight --batches 5 --option out=rankings
 
-Source: H. Cao et al., 2020, section 6.1, over the on-time data of 1987 to 2008 (`text` names a folder with its yearly files, 29 columns with a headline). The
-components are called as in the paper and in `examples/cao/flight.yaml`:
+Source: H. Cao et al., 2020, section 6.1, over the on-time data of 1987 to 2008 (`text` names a
+folder with its yearly files, 29 columns with a headline). The components are called as in the paper
+and in `examples/cao/flight.yaml`:
 
-    w0 lines -> w1 no headlines -> w2 taxi times     -> w5 mean per airport   -> w8 the first ten of each kind
-                                -> w3 late or not    -> w6 share per flight   ->
-                                -> w4 cancellations  -> w7 number per reason  ->
+    w0 lines -> w1 no headlines -> w2 taxi times    -> w5 mean per airport  -> w8 ten of each kind
+                                -> w3 late or not   -> w6 share per flight  ->
+                                -> w4 cancellations -> w7 number per reason ->
 
-The paper does not say when a flight is late, nor how a ranking is ordered. Here a flight is late if it arrives 15 minutes or more after its time, it is named by
-carrier and number, and the highest value comes first, equal ones by name. Files from before 2003 give no reasons.
+The paper does not say when a flight is late, nor how a ranking is ordered. Here a flight is late if
+it arrives 15 minutes or more after its time, it is named by carrier and number, and the highest
+value comes first, equal ones by name. Files from before 2003 give no reasons.
 """
 
 # pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
@@ -178,18 +180,18 @@ class Sum:
         self.ranking, self.mean = ranking, mean
 
     def __call__(self, table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
-        came = (
+        fresh = (
             table.group_by("name")
             .aggregate([("value", "sum"), ("value", "count")])
             .rename_columns(SUMS.schema.names)
         )
         both = (
-            pa.concat_tables([state, came])
+            pa.concat_tables([state, fresh])
             .group_by("name")
             .aggregate([("total", "sum"), ("times", "sum")])
         )
         both = both.rename_columns(SUMS.schema.names)
-        new = both.join(came.select(["name"]), "name", join_type="left semi")
+        new = both.join(fresh.select(["name"]), "name", join_type="left semi")
         total, times = (pc.cast(new[name], pa.float64()) for name in ("total", "times"))
         value = pc.divide(total, times) if self.mean else total
         return pa.table(

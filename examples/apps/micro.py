@@ -1,16 +1,18 @@
-"""Micro-benchmarks: a linear, a diamond and a star topology of bolts that compute a little, more, or much for every tuple.
+"""Micro-benchmarks: a linear, a diamond and a star topology of bolts that compute.
 
     headrace run micro --option shape=diamond --option payload_bytes=500 --batches 5
 
-Source: H. Nasiri et al., fig. 9 and table 3: low, mid and high compute bolts cost as 581 to 1030 to 1915. Fig. 9 is not in the text; the shapes are those of
-`examples/nasiri`, and as in Storm every component that subscribes to a stream gets all of it.
+Source: H. Nasiri et al., fig. 9 and table 3: low, mid and high compute bolts cost as 581 to 1030 to
+1915. Fig. 9 is not in the text; the shapes are those of `examples/nasiri`, and as in Storm every
+component that subscribes to a stream gets all of it.
 
     linear    source -> low -> mid -> high
     diamond   source -> low, mid, high -> sink (which computes little)
     star      source-1, source-2 -> mid -> low, high
 
-The computation is a chain of linear congruences, so that many steps can be foretold by one. `work=1` takes as many steps as the table's numbers; tuples may
-carry random bytes (`payload_bytes`) from bolt to bolt.
+The computation is a chain of linear congruences, so that the result of many steps can be
+computed in one. `work=1` takes as many steps as the table's numbers; tuples may carry random bytes
+(`payload_bytes`) from bolt to bolt.
 """
 
 # pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
@@ -116,7 +118,10 @@ def topology(
     tasks: int = 2,
     out: str | None = None,
 ) -> Topology:
-    """One of the three shapes over generated tuples, `per_batch` from every spout; `out` gets a folder per bolt at the end."""
+    """One of the three shapes over generated tuples, `per_batch` from every spout.
+
+    `out` gets a folder per bolt at the end.
+    """
     if shape not in SHAPES:
         raise InvalidInput(f"there is no shape `{shape}`; there are {', '.join(SHAPES)}")
     found, sources = Topology(shape), spouts(shape)
@@ -140,7 +145,7 @@ def expected(
     work: float = 1.0,
     seed: int = 0,
 ) -> list[list[tuple[str, int, int]]]:
-    """What comes out of each batch, (bolt, id, value) in order: along every path, all steps at once."""
+    """What comes out of each batch, (bolt, id, value) in order: all steps of a path at once."""
     sources = len(spouts(shape))
     found: list[list[tuple[str, int, int]]] = []
     for batch in range(batches):

@@ -1,10 +1,12 @@
-"""Prefix word count: one task after another looks for words that begin with one letter more, and all that are found are counted.
+"""Prefix word count: every bolt of a chain looks for words with one letter more in common.
 
     headrace run prefix-word-count --batches 5 --option prefix=per --option out=counts
 
-Source: S. Souravlas et al., section 4: a task seeks the words that start with a letter, and passes them on to one that seeks those that start with that letter and
-more letters. `prefix=per` makes a chain of three bolts, seek-1 (p), seek-2 (pe) and seek-3 (per). Each sends what it finds to the next and to `count`. The paper
-says neither how many letters there are nor what is counted at the end; here it is each word under each prefix.
+Source: S. Souravlas et al., section 4: a task seeks the words that start with a letter, and passes
+them on to one that seeks those that start with that letter and more letters. `prefix=per` makes a
+chain of three bolts, seek-1 (p), seek-2 (pe) and seek-3 (per). Each sends what it finds to the next
+and to `count`. The paper says neither how many letters there are nor what is counted at the end;
+here it is each word under each prefix.
 """
 
 # pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
@@ -69,16 +71,19 @@ class Seek:
 
 
 def count(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The new count of every word that came, and all counts; called once per bolt of the chain, and each has its own prefix."""
+    """The new count of every word that came, and all counts.
+
+    Called once per bolt of the chain, and each has its own prefix.
+    """
     key = list(COUNTS.key)
-    came = table.group_by(key).aggregate([("word", "count")]).rename_columns(COUNTS.schema.names)
+    fresh = table.group_by(key).aggregate([("word", "count")]).rename_columns(COUNTS.schema.names)
     both = (
-        pa.concat_tables([state, came])
+        pa.concat_tables([state, fresh])
         .group_by(key)
         .aggregate([("count", "sum")])
         .rename_columns(COUNTS.schema.names)
     )
-    return both.join(came.select(key), key, join_type="left semi"), both
+    return both.join(fresh.select(key), key, join_type="left semi"), both
 
 
 def topology(
@@ -90,7 +95,7 @@ def topology(
     text: str | None = None,
     out: str | None = None,
 ) -> Topology:
-    """Prefix word count over generated sentences, or over the lines of new text files in a folder (`text`)."""
+    """Prefix word count over generated sentences, or lines of new files in a folder (`text`)."""
     found = Topology("prefix-word-count")
     if text is None:
         found = found.spout("sentence", numbers(sentences), Sentences(seed), tasks=2)

@@ -2,8 +2,9 @@
 
     headrace run rolling-count --batches 8 --option window=3 --option out=counts
 
-After every batch each task gives the counts of all its words in the window, also of those that did not come in this batch: `split` tells all
-tasks that a batch has gone by. A word that has left the window is forgotten.
+After every batch each task gives the counts of all its words in the window, also of those that did
+not come in this batch: `split` tells all tasks that a batch has gone by. A word that has left the
+window is forgotten.
 """
 
 # pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
@@ -28,7 +29,7 @@ SLOTS = Keyed(
 
 
 def word_numbers(sentence: np.ndarray, seed: int) -> np.ndarray:
-    """The words of generated sentences, [sentences, words]; what is talked about changes with every thousand sentences."""
+    """The words of generated sentences, [sentences, words]; the topic changes every thousand."""
     topic = sentence[:, None] // 1000 * 50
     return topic + np.stack(
         [(400 * draw(sentence, c, seed) ** 3).astype(np.int64) for c in range(WORDS_PER_SENTENCE)],
@@ -68,14 +69,14 @@ class Roll:
         self, table: pa.Table, state: pa.Table, batch: int
     ) -> tuple[pa.Table | None, pa.Table]:
         if "tick" not in table.column_names:
-            came = (
+            fresh = (
                 table.group_by("word")
                 .aggregate([("word", "count")])
                 .rename_columns(["word", "count"])
             )
-            slot = pa.repeat(pa.scalar(batch, pa.int64()), came.num_rows)
+            slot = pa.repeat(pa.scalar(batch, pa.int64()), fresh.num_rows)
             return None, pa.concat_tables(
-                [state, came.append_column("batch", slot).select(state.column_names)]
+                [state, fresh.append_column("batch", slot).select(state.column_names)]
             )
         inside = state.filter(pc.greater(state["batch"], batch - self.window))
         return inside.group_by("word").aggregate([("count", "sum")]).rename_columns(
@@ -92,7 +93,10 @@ def topology(
     text: str | None = None,
     out: str | None = None,
 ) -> Topology:
-    """Rolling count over generated sentences, or over the lines of new text files in a folder (`text`), one file per batch."""
+    """Rolling count over generated sentences, or over new text files in a folder (`text`).
+
+    One file is one batch.
+    """
     found = Topology("rolling-count")
     if text is None:
         found = found.spout("sentence", numbers(sentences), Sentences(seed), tasks=2)
@@ -101,10 +105,10 @@ def topology(
             "sentence", files(text, format="text", schema="value string", per_batch=1), tasks=2
         )
     found = found.bolt("split", split, inputs={"sentence": "shuffle"}, tasks=tasks)
-    told = {
+    inputs = {
         "split": [{"grouping": "fields", "fields": ["word"]}, {"grouping": "all", "stream": "tick"}]
     }
-    found = found.bolt("count", Roll(window), inputs=told, tasks=tasks, state=SLOTS)
+    found = found.bolt("count", Roll(window), inputs=inputs, tasks=tasks, state=SLOTS)
     return found.sink("count", Console() if out is None else Parquet(out))
 
 

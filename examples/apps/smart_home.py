@@ -1,13 +1,16 @@
-"""Smart home: the load of houses and plugs, predicted half an hour ahead (DEBS Grand Challenge 2014, query 1).
+"""Smart home: the load of houses and plugs, predicted (DEBS Grand Challenge 2014, query 1).
 
     headrace run smart-home --batches 5 --option out=predictions
 
-Time is cut into slices of 15 minutes. When slice i is over, slice i + 2 is predicted: the mean of the average load in slice i and the median of the
-average loads at the time of day of slice i + 2 on all days before. On the first day there is no such median, and the prediction is the average of slice i.
-The load of a house is the sum over its plugs. The challenge wants a prediction every 30 seconds; here one is made when a slice is over.
+Time is cut into slices of 15 minutes. When slice i is over, slice i + 2 is predicted: the mean of
+the average load in slice i and the median of the average loads at the time of day of slice i + 2 on
+all days before. On the first day there is no such median, and the prediction is the average of
+slice i. The load of a house is the sum over its plugs. The challenge wants a prediction every 30
+seconds; here one is made when a slice is over.
 
-Readings come ordered by time, as in the challenge's file (`csv` names a folder that holds it); inside a batch any order will do. Loads are kept as whole
-milliwatts, which is what the file gives, so no sum depends on the order in which it was made.
+Readings come ordered by time, as in the challenge's file (`csv` names a folder that holds it);
+inside a batch any order will do. Loads are kept as whole milliwatts, which is what the file gives,
+so no sum depends on the order in which it was made.
 """
 
 # pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
@@ -30,7 +33,10 @@ from headrace.run.sources import draw, files, numbers
 SLICE_S = 15 * 60
 SLICES_PER_DAY = 24 * 3600 // SLICE_S
 WORK, LOAD = 0, 1  # values of `property`
-SCHEMA = "id bigint, timestamp bigint, value double, property int, plug_id int, household_id int, house_id int"
+SCHEMA = (
+    "id bigint, timestamp bigint, value double, property int, "
+    "plug_id int, household_id int, house_id int"
+)
 HOUSE = ("house_id",)
 PLUG = ("house_id", "household_id", "plug_id")
 
@@ -98,9 +104,10 @@ class Readings:
 
 
 def load(table: pa.Table) -> dict[str, pa.Table]:
-    """Readings of the load, with the slice they belong to; and the time it is, which is that of any reading."""
+    """Readings of the load, with the slice they belong to; and the time, that of any reading."""
     loads = table.filter(pc.equal(table["property"], LOAD))
-    # Days begin at midnight in the houses: slices are counted from there, so that the time of day is the rest of a division.
+    # Days begin at midnight in the houses: slices are counted from there, so that the time of day
+    # is the rest of a division.
     found: dict[str, Any] = {name: loads[name] for name in PLUG}
     found["slice"] = pc.divide(pc.subtract(loads["timestamp"], START_S), SLICE_S)
     found["load_mw"] = pc.round(pc.multiply(loads["value"], 1000)).cast(pa.int64())
@@ -108,10 +115,12 @@ def load(table: pa.Table) -> dict[str, pa.Table]:
 
 
 def average(table: pa.Table, state: pa.Table) -> tuple[pa.Table | None, pa.Table]:
-    """Takes readings in; when told the time, gives the average load of each plug in each slice that is over."""
+    """Takes readings; when the time comes, gives each plug's mean load in slices that are over."""
     if "now_s" not in table.column_names:
-        came = table.append_column("readings", pa.repeat(pa.scalar(1, pa.int64()), table.num_rows))
-        both = pa.concat_tables([state, came.select(state.column_names)]).group_by([*PLUG, "slice"])
+        fresh = table.append_column("readings", pa.repeat(pa.scalar(1, pa.int64()), table.num_rows))
+        both = pa.concat_tables([state, fresh.select(state.column_names)]).group_by(
+            [*PLUG, "slice"]
+        )
         return None, both.aggregate([("load_mw", "sum"), ("readings", "sum")]).rename_columns(
             state.column_names
         )
@@ -133,10 +142,10 @@ class Predict:
         self.key = list(key)
 
     def __call__(self, frame: Any, state: Any) -> tuple[Any, Any]:
-        came = frame.groupby([*self.key, "slice"], as_index=False)["load_mw"].sum()
-        history = pd.concat([state, came], ignore_index=True)
-        came["ahead"] = came["slice"] + 2
-        same_time = came.assign(time=came["ahead"] % SLICES_PER_DAY).merge(
+        fresh = frame.groupby([*self.key, "slice"], as_index=False)["load_mw"].sum()
+        history = pd.concat([state, fresh], ignore_index=True)
+        fresh["ahead"] = fresh["slice"] + 2
+        same_time = fresh.assign(time=fresh["ahead"] % SLICES_PER_DAY).merge(
             history.assign(time=history["slice"] % SLICES_PER_DAY),
             how="left",
             on=[*self.key, "time"],
@@ -144,7 +153,7 @@ class Predict:
         )
         before = same_time[same_time["slice_then"] < same_time["ahead"]]
         usual = before.groupby([*self.key, "ahead"])["load_mw_then"].median().rename("usual")
-        found = came.join(usual, on=[*self.key, "ahead"])
+        found = fresh.join(usual, on=[*self.key, "ahead"])
         found["load_mw"] = (found["load_mw"] + found["usual"].fillna(found["load_mw"])) / 2
         return found[[*self.key, "ahead", "load_mw"]].rename(columns={"ahead": "slice"}), history
 
@@ -159,7 +168,10 @@ def topology(
     csv: str | None = None,
     out: str | None = None,
 ) -> Topology:
-    """Predictions from generated readings, or from the challenge's file in a folder (`csv`); `out` gets the folders plug and house."""
+    """Predictions from generated readings, or from the challenge's file in a folder (`csv`).
+
+    `out` gets the folders plug and house.
+    """
     found = Topology("smart-home")
     if csv is None:
         found = found.spout("reading", numbers(readings), Readings(houses, every_s, seed), tasks=2)
@@ -169,13 +181,18 @@ def topology(
         )
     by_plug = {"grouping": "fields", "fields": list(PLUG)}
     found = found.bolt("load", load, inputs={"reading": "shuffle"}, tasks=tasks)
-    told = {"load": [by_plug, {"grouping": "all", "stream": "time"}]}
-    found = found.bolt("average", average, inputs=told, tasks=tasks, state=OPEN)
+    loads = {"load": [by_plug, {"grouping": "all", "stream": "time"}]}
+    found = found.bolt("average", average, inputs=loads, tasks=tasks, state=OPEN)
     for name, key in (("plug", PLUG), ("house", HOUSE)):
         found = found.bolt(
-            name, Predict(key), form="pandas", inputs={"average": {"grouping": "fields", "fields": list(key)}}, tasks=tasks,
-            state=keyed(key, "slice", "load_mw"), schema=PREDICTION[key],
-        )  # fmt: skip
+            name,
+            Predict(key),
+            form="pandas",
+            inputs={"average": {"grouping": "fields", "fields": list(key)}},
+            tasks=tasks,
+            state=keyed(key, "slice", "load_mw"),
+            schema=PREDICTION[key],
+        )
         found = found.sink(name, Console() if out is None else Parquet(f"{out}/{name}"))
     return found
 
@@ -183,7 +200,7 @@ def topology(
 def expected(
     batches: int, *, readings: int = 20_000, houses: int = 10, every_s: int = 60, seed: int = 0
 ) -> tuple[dict[tuple[int, ...], float], dict[tuple[int, ...], float]]:
-    """All predictions for plugs and for houses, (key.., slice) -> mW, reading by reading over the whole input at once."""
+    """All predictions for plugs and for houses, (key.., slice) -> mW, from the whole input."""
     said = reading_numbers(np.arange(batches * readings), houses, every_s, seed)
     now = (int(said["timestamp"].max()) - START_S) // SLICE_S
     loads: dict[tuple[int, ...], list[int]] = {}

@@ -1,14 +1,17 @@
-"""Taxi routes: the ten most frequent routes of New York's taxis in the last 30 minutes (DEBS Grand Challenge 2015, query 1).
+"""Taxi routes: the most frequent ones of the last half hour (DEBS Grand Challenge 2015, query 1).
 
     headrace run taxi-routes --batches 5 --option out=routes
 
-A route leads from one cell to another, in a grid of 300 x 300 cells of 500 m; trips that start or end outside are left out. A trip counts while its
-drop-off is less than 30 minutes ago; the challenge does not say what holds at exactly 30, and here it no longer counts. Equally frequent routes are
-ordered by their last drop-off, the latest first, then by their cells. The challenge wants a line whenever the ten change; here they are given once per
-batch, as of the batch's last drop-off. Trips come ordered by drop-off, as in the challenge's file (`csv` names a folder that holds it); inside a batch
-any order will do.
+A route leads from one cell to another, in a grid of 300 x 300 cells of 500 m; trips that start or
+end outside are left out. A trip counts while its drop-off is less than 30 minutes ago; the
+challenge does not say what holds at exactly 30, and here it no longer counts. Equally frequent
+routes are ordered by their last drop-off, the latest first, then by their cells. The challenge
+wants a line whenever the ten change; here they are given once per batch, as of the batch's last
+drop-off. Trips come ordered by drop-off, as in the challenge's file (`csv` names a folder that
+holds it); inside a batch any order will do.
 
-`cell` sends every trip to the task that counts its route, and the time to all of them: a route also becomes less frequent when no trip comes.
+`cell` sends every trip to the task that counts its route, and the time to all of them: a route also
+becomes less frequent when no trip comes.
 """
 
 # pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
@@ -36,9 +39,11 @@ WINDOW_S = 30 * 60
 MOST = 10
 TIME = "%Y-%m-%d %H:%M:%S"
 SCHEMA = (
-    "medallion string, hack_license string, pickup_datetime string, dropoff_datetime string, trip_time_in_secs int, trip_distance double, "
-    "pickup_longitude double, pickup_latitude double, dropoff_longitude double, dropoff_latitude double, payment_type string, "
-    "fare_amount double, surcharge double, mta_tax double, tip_amount double, tolls_amount double, total_amount double"
+    "medallion string, hack_license string, pickup_datetime string, dropoff_datetime string, "
+    "trip_time_in_secs int, trip_distance double, pickup_longitude double, "
+    "pickup_latitude double, dropoff_longitude double, dropoff_latitude double, "
+    "payment_type string, fare_amount double, surcharge double, mta_tax double, "
+    "tip_amount double, tolls_amount double, total_amount double"
 )
 RECENT = Keyed(
     pa.schema([("start_cell", pa.string()), ("end_cell", pa.string()), ("dropoff_s", pa.int64())]),
@@ -46,15 +51,16 @@ RECENT = Keyed(
 )
 
 START_S = 1_357_000_200  # 2013-01-01 00:30, the first half hour of the challenge's year
-HOT_CELL = (
-    155,
-    160,
-)  # (column, row) in lower Manhattan, the corner of the district in which the generator's taxis drive
+# Column and row in lower Manhattan: a corner of the district in which the generator's taxis drive.
+HOT_CELL = (155, 160)
 DISTRICT = 20  # cells per side
 
 
 def route_numbers(trip: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The cells of generated trips, [trips, 4] (start column, start row, end column, end row; from 1), and which trips the grid holds."""
+    """The cells of generated trips, and which trips the grid holds.
+
+    Cells are [trips, 4]: start column, start row, end column, end row; from 1.
+    """
     offset = np.stack(
         [(DISTRICT * draw(trip, c, seed) ** 4).astype(np.int64) for c in range(4)], axis=1
     )
@@ -62,7 +68,7 @@ def route_numbers(trip: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Trips:
-    """Turns numbers into trips; one in fifty has lost its place and starts at 0, 0, as some do in the real file."""
+    """Turns numbers into trips; one in fifty starts at 0, 0, as some do in the real file."""
 
     def __init__(self, trips_per_s: float, seed: int) -> None:
         self.trips_per_s, self.seed = trips_per_s, seed
@@ -135,7 +141,7 @@ def cell(table: pa.Table) -> dict[str, pa.Table]:
 
 
 def route(table: pa.Table, state: pa.Table) -> tuple[pa.Table | None, pa.Table]:
-    """Takes trips in; when told the time, gives the most frequent of its routes and forgets trips that are too long ago."""
+    """Takes trips; when the time comes, gives the most frequent routes and forgets old trips."""
     if "now_s" not in table.column_names:
         return None, pa.concat_tables([state, table.select(state.column_names)])
     now_s = pc.max(table["now_s"])
@@ -198,7 +204,7 @@ def topology(
 def expected(
     batches: int, *, trips: int = 10_000, trips_per_s: float = 5.0, seed: int = 0
 ) -> list[list[tuple[int, str, str, int]]]:
-    """After each batch (rank, start, end, trips) of the ten routes, from the cells that were drawn: no coordinates, no state."""
+    """After each batch (rank, start, end, trips) of the ten routes, from the drawn cells."""
     number = np.arange(batches * trips)
     cells, inside = route_numbers(number, seed)
     dropoff_s = START_S + (number / trips_per_s).astype(np.int64)

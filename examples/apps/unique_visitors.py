@@ -2,8 +2,9 @@
 
     headrace run unique-visitors --batches 5 --option out=visitors
 
-Page views are lines of four fields with tabs between them: the page, the HTTP status, the zip code and the user, as in the storm-benchmark suite. A view
-counts if its status is 200. All users of a page are kept by the task that counts the page.
+Page views are lines of four fields with tabs between them: the page, the HTTP status, the zip code
+and the user, as in the storm-benchmark suite. A view counts if its status is 200. All users of a
+page are kept by the task that counts the page.
 """
 
 # pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
@@ -28,7 +29,7 @@ VISITS = Keyed(pa.schema([("page", pa.string()), ("user", pa.string())]), ("page
 def view_numbers(
     view: np.ndarray, pages: int, users: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Page, user and status of generated views; low pages and users are frequent, and one view in ten finds no page."""
+    """Page, user and status of generated views; low numbers are frequent, a tenth finds no page."""
     page, user = (
         (most * draw(view, column, seed) ** power).astype(np.int64)
         for column, (most, power) in enumerate(((pages, 3), (users, 2)))
@@ -67,8 +68,8 @@ def unique(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
         .group_by(["page", "user"])
         .aggregate([])
     )
-    came = every.join(table.select(["page"]), "page", join_type="left semi")
-    return came.group_by("page").aggregate([("user", "count")]).rename_columns(
+    fresh = every.join(table.select(["page"]), "page", join_type="left semi")
+    return fresh.group_by("page").aggregate([("user", "count")]).rename_columns(
         ["page", "visitors"]
     ), every
 
@@ -83,7 +84,7 @@ def topology(
     text: str | None = None,
     out: str | None = None,
 ) -> Topology:
-    """Unique visitors over generated page views, or over the lines of new files in a folder (`text`)."""
+    """Unique visitors over generated views, or over lines of new files in a folder (`text`)."""
     found = Topology("unique-visitors")
     if text is None:
         found = found.spout("view", numbers(views), Views(pages, users, seed), tasks=2)

@@ -2,8 +2,9 @@
 
     headrace run word-count --batches 5 --option out=counts
 
-Every word is a row of its own on its way from `split` to `count`; nothing is added up before. The generator is seeded: sentence i is the same in every run, so
-`expected` can count all words again by itself.
+Every word is a row of its own on its way from `split` to `count`; nothing is added up before. The
+generator is seeded: sentence i is the same in every run, so `expected` can count all words again by
+itself.
 """
 
 # pyright: reportUnknownParameterType=false
@@ -47,9 +48,10 @@ COUNTS = Keyed(pa.schema([("word", pa.string()), ("count", pa.int64())]), ("word
 
 
 def word_numbers(sentence: np.ndarray, words: int, seed: int) -> np.ndarray:
-    """The words of some sentences as numbers in the vocabulary, [sentences, words]; low numbers are frequent.
+    """The words of some sentences as numbers, [sentences, words]; low numbers are frequent.
 
-    A hash of seed, sentence and position, so that any sentence can be made anywhere, any number of times.
+    A hash of seed, sentence and position, so that any sentence can be made anywhere, any number of
+    times.
     """
     position = np.arange(words, dtype=np.uint64)[None, :]
     mixed = (
@@ -85,14 +87,14 @@ def split(table: pa.Table) -> pa.Table:
 
 def count(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The new count of every word that came, and all counts."""
-    came = table.group_by("word").aggregate([("word", "count")]).rename_columns(["word", "count"])
+    fresh = table.group_by("word").aggregate([("word", "count")]).rename_columns(["word", "count"])
     both = (
-        pa.concat_tables([state, came])
+        pa.concat_tables([state, fresh])
         .group_by("word")
         .aggregate([("count", "sum")])
         .rename_columns(["word", "count"])
     )
-    return both.join(came.select(["word"]), "word", join_type="left semi"), both
+    return both.join(fresh.select(["word"]), "word", join_type="left semi"), both
 
 
 def topology(
@@ -104,7 +106,7 @@ def topology(
     text: str | None = None,
     out: str | None = None,
 ) -> Topology:
-    """Word count over generated sentences, or over the lines of new text files in a folder (`text`)."""
+    """Word count over generated sentences, or over lines of new files in a folder (`text`)."""
     found = Topology("word-count")
     if text is None:
         found = found.spout("sentence", numbers(sentences), Sentences(words, seed), tasks=2)
@@ -131,7 +133,7 @@ def lines(table: pa.Table) -> pa.Table:
 def expected(
     batches: int, *, sentences: int = 10_000, words: int = 10, seed: int = 0
 ) -> dict[str, int]:
-    """The counts after some batches, from the numbers alone: no splitting, no grouping, no state."""
+    """The counts after some batches, from the numbers alone: no splitting, grouping or state."""
     chosen = word_numbers(np.arange(batches * sentences), words, seed)
     found = np.bincount(chosen.ravel(), minlength=len(VOCABULARY))
     return {str(word): int(n) for word, n in zip(VOCABULARY, found, strict=True) if n}

@@ -11,8 +11,7 @@ import numpy as np
 from headrace.judge.report import Report
 from headrace.lab.chart import bars
 from headrace.lab.claims import Measured
-from headrace.lab.families import from_files
-from headrace.lab.families import problem_of as built
+from headrace.lab.families import build_problem, from_files
 from headrace.lab.papers import Experiment, Table
 from headrace.model.arrays import Floats, Ints
 from headrace.model.build import build
@@ -90,7 +89,9 @@ def problem_of(*files: str, order: str = "file") -> Problem:
     return (
         build(read(paths))
         if order == "file"
-        else built(json.dumps(json.loads(from_files("", "", paths).sections), sort_keys=True))
+        else build_problem(
+            json.dumps(json.loads(from_files("", "", paths).sections), sort_keys=True)
+        )
     )
 
 

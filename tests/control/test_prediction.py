@@ -19,7 +19,7 @@ from headrace.model.problem import Problem
 from headrace.model.read import validated
 from headrace.run.batches import BatchDone
 from headrace.run.placement import Placement
-from headrace.run.task import Report
+from headrace.run.task import TaskReport
 
 TASKS = {"lines": 1, "split": 2}
 APART = Placement(
@@ -52,8 +52,10 @@ def batch(number: int, seconds: float = BATCH_S) -> BatchDone:
     """A batch under APART; a split task takes 0.2 ms for each of its 500 lines, and 50 ms more."""
     half = LINES // 2
     edges = tuple(("split", n, half, half * BYTES) for n in (0, 1))
-    spout = Report("work", "lines", 0, ("a",), 0.0, 0, LINES, cpu_ms=100.0, edges=edges)
-    bolts = tuple(Report("work", "split", n, ("b",), 0.0, half, 0, cpu_ms=150.0) for n in (0, 1))
+    spout = TaskReport("work", "lines", 0, ("a",), 0.0, 0, LINES, cpu_ms=100.0, edges=edges)
+    bolts = tuple(
+        TaskReport("work", "split", n, ("b",), 0.0, half, 0, cpu_ms=150.0) for n in (0, 1)
+    )
     return BatchDone(
         number, seconds, "apart", LINES, LINES * BYTES, LINES * BYTES, (), (spout, *bolts)
     )

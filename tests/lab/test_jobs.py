@@ -10,7 +10,7 @@ import pytest
 from headrace.errors import InvalidInput
 from headrace.lab.families import FAMILIES, case, cases
 from headrace.lab.fan_out import fan_out
-from headrace.lab.jobs import failed, jobs, results, run, write
+from headrace.lab.jobs import failed_row, jobs, results, run, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +56,7 @@ def test_a_refusal_is_a_row_with_its_reason(spark: SparkSession, tmp_path: Path)
 
 def test_what_failed_is_tried_again(spark: SparkSession, tmp_path: Path) -> None:
     [job] = jobs(cases("muhammad")[:1], ["storm-even"])
-    write(tmp_path, [failed(job, "out of memory")])
+    write(tmp_path, [failed_row(job, "out of memory")])
     [row] = run(spark, [job], tmp_path)
     assert row["status"] == "feasible"
     assert len(results(tmp_path)) == 1

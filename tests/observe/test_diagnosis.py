@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headrace.observe.spark_log.measured import Application, Executor, Measured, Run, Work
+
 from headrace.observe.diagnosis import diagnose
 from headrace.observe.spark_log.components import Component
-from headrace.observe.spark_log.measured import Application, Executor, Measured, Run, Work
 
 
 def measured(name: str, on: dict[str, Work], run: Run) -> Measured:

@@ -12,9 +12,16 @@ from headrace.model.build import build
 from headrace.model.read import validated
 from headrace.observe.fit import fits, load_points
 from headrace.observe.inventory import inventory
-from headrace.observe.measured import Measured, how, measure, naming, pair_rates, streams
+from headrace.observe.sections import (
+    MeasuredSections,
+    measure,
+    naming,
+    pair_rates,
+    steady_figure,
+    streams,
+)
 from headrace.observe.source import columns_of
-from headrace.observe.spans import Span, clocks_ahead, within
+from headrace.observe.spans import Span, clocks_ahead, keep_whole
 from headrace.observe.windows import edge_windows, task_windows
 from tests.observe.samples import APP, NOON, edge, node, noisy_load, task, word_count
 
@@ -31,7 +38,7 @@ def frame(spark: SparkSession, kind: str, rows: list[dict[str, Any]]) -> DataFra
 
 def measured(
     spark: SparkSession, rows: dict[str, list[dict[str, Any]]], traffic: str = "last"
-) -> Measured:
+) -> MeasuredSections:
     tasks, edges = (
         task_windows(frame(spark, "tasks", rows["tasks"])),
         edge_windows(frame(spark, "edges", rows["edges"])),
@@ -96,10 +103,12 @@ def test_the_average_leans_to_the_last_windows_and_a_percentile_to_the_busy_ones
         "p95": [2],
         "p40": [],
     }.items():
-        rates = [row["tuples_per_s"] for row in pair_rates(windows, how(traffic), 60).collect()]
+        rates = [
+            row["tuples_per_s"] for row in pair_rates(windows, steady_figure(traffic), 60).collect()
+        ]
         assert rates == pytest.approx(expected), traffic
     with pytest.raises(InvalidInput, match="`last`, `average` and percentiles"):
-        how("mean")
+        steady_figure("mean")
 
 
 def test_the_fit_recovers_known_costs_through_noise_and_outliers(spark: SparkSession) -> None:
@@ -194,8 +203,10 @@ def test_a_stream_to_all_tasks_counts_once(spark: SparkSession) -> None:
         edge(event_time=at, to_task=f"hear.{n}", tuples=600) for at in minutes for n in (1, 2, 3)
     ]
     whole = {"words": (int(minutes[1].timestamp()), int(minutes[2].timestamp()))}
-    sent = within(edge_windows(frame(spark, "edges", edges)), whole, 60)
-    (stream,) = streams(within(tasks, whole, 60), sent, how("last"), 60, naming(False))
+    sent = keep_whole(edge_windows(frame(spark, "edges", edges)), whole, 60)
+    (stream,) = streams(
+        keep_whole(tasks, whole, 60), sent, steady_figure("last"), 60, naming(False)
+    )
     assert (stream["tuples_per_s"], stream["selectivity"], len(stream["shares"])) == (10, 6, 3)
 
 

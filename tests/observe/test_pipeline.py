@@ -13,7 +13,7 @@ import pytest
 from headrace.errors import InvalidInput
 from headrace.model.telemetry import TASKS, VERSION_KEY, Writer
 from headrace.observe.classify import events, others
-from headrace.observe.source import at_rest, check, columns_of
+from headrace.observe.source import check_folder, columns_of, read_files
 from headrace.observe.windows import edge_windows, task_windows
 from tests.observe.samples import NOON, edge, node, task
 
@@ -113,7 +113,7 @@ def test_json_lines_and_parquet_read_alike_and_bad_lines_are_kept(
         '{"version": 1, "task"',
     ]
     (tmp_path / "tasks" / "b.jsonl").write_text("\n".join(lines) + "\n")
-    found = at_rest(spark, "tasks", check(tmp_path)["tasks"])
+    found = read_files(spark, "tasks", check_folder(tmp_path)["tasks"])
     good, bad = events(found, "tasks").collect(), others(found, "tasks").collect()
     assert len(good) == 2
     assert good[0].asDict() | {"version": 1} == good[1].asDict() | {"version": 1}
@@ -123,21 +123,21 @@ def test_json_lines_and_parquet_read_alike_and_bad_lines_are_kept(
 
 def test_what_is_not_telemetry_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no such folder"):
-        check(tmp_path / "absent")
+        check_folder(tmp_path / "absent")
     with pytest.raises(
         InvalidInput,
         match="is not a telemetry folder; it needs at least one of the folders tasks, edges, nodes",
     ):
-        check(tmp_path)
+        check_folder(tmp_path)
     (tmp_path / "tasks").mkdir()
     with pytest.raises(InvalidInput, match="holds no telemetry yet"):
-        check(tmp_path)
+        check_folder(tmp_path)
     later = TASKS.with_metadata({VERSION_KEY: b"2"}).empty_table()
     pq.write_table(later, tmp_path / "tasks" / "a.parquet")
     with pytest.raises(
         InvalidInput, match=r"a\.parquet: is telemetry of version 2; this headrace reads version 1"
     ):
-        check(tmp_path)
+        check_folder(tmp_path)
     pq.write_table(
         TASKS.empty_table().drop_columns(["task"]).replace_schema_metadata(None),
         tmp_path / "tasks" / "a.parquet",
@@ -145,11 +145,11 @@ def test_what_is_not_telemetry_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidInput, match="is not telemetry of kind `tasks`; it has no column `task`"
     ):
-        check(tmp_path)
+        check_folder(tmp_path)
     (tmp_path / "tasks" / "a.parquet").write_text("no")
     with pytest.raises(InvalidInput, match="is not a Parquet file"):
-        check(tmp_path)
+        check_folder(tmp_path)
     (tmp_path / "tasks" / "a.parquet").unlink()
     (tmp_path / "tasks" / "a.jsonl").write_text('{"version": 3}\n')
     with pytest.raises(InvalidInput, match="is telemetry of version 3"):
-        check(tmp_path)
+        check_folder(tmp_path)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from headrace.errors import InvalidInput, Unsupported
 from headrace.model.telemetry import Writer
 from headrace.observe import follow
-from headrace.observe.follow import alone, keep_batch, take_in, take_in_stream
+from headrace.observe.follow import keep_batch, lock_store, take_in, take_in_stream
 from headrace.observe.source import columns_of
 from headrace.observe.store import (
     check_store,
@@ -125,9 +125,9 @@ def test_compacting_changes_nothing_wherever_it_is_cut_off(
 
 def test_only_one_process_writes_to_a_store(tmp_path: Path) -> None:
     with (
-        alone(tmp_path),
+        lock_store(tmp_path),
         pytest.raises(Unsupported, match="another process is writing to this store"),
-        alone(tmp_path),
+        lock_store(tmp_path),
     ):
         pass
     with pytest.raises(InvalidInput, match="no such folder; a store is made by headrace observe"):

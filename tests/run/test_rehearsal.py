@@ -17,7 +17,6 @@ import pytest
 from headrace.model.topology import Form
 from headrace.run import Callback, Topology
 from headrace.run.batches import Batches
-from headrace.run.compiling import compiled
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.rehearsal import rehearse, rehearse_batch
 from headrace.run.sources import numbers
@@ -85,7 +84,7 @@ def test_a_task_sends_the_same_whatever_order_its_input_came_in(tmp_path: Path) 
         .bolt("end", lambda t: None, inputs={"keep": "shuffle"}, tasks=2)
     )
     order = stages(topology.components)
-    ready = compiled(topology, order, None, Commit(-1), batch=0, attempt="a", folder=tmp_path)
+    ready = compile_batch(topology, order, None, Commit(-1), batch=0, attempt="a", folder=tmp_path)
     packets = [
         Packet("keep", 0, 0, sender, 2, pack(pa.table({"value": [sender, 10 + sender]})))
         for sender in range(3)

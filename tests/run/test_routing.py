@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from headrace.errors import InvalidInput
 from headrace.model.document import Input
-from headrace.run.routing import GROUPS, even, key_groups, owned, owner, route
+from headrace.run.routing import (
+    GROUPS,
+    groups_owned_by,
+    key_groups,
+    owner_of,
+    route,
+    split_evenly,
+)
 
 KEYS = st.lists(st.one_of(st.none(), st.text(max_size=5)), min_size=1, max_size=60)
 
@@ -32,7 +39,7 @@ def routed(table: pa.Table, tasks: int, **how: Any) -> dict[int, list[dict[str, 
 
 @given(rows=st.integers(1, 50), tasks=st.integers(1, 9), start=st.integers(0, 20))
 def test_shuffle_is_even_and_loses_nothing(rows: int, tasks: int, start: int) -> None:
-    parts = list(even(pa.table({"n": list(range(rows))}), tasks, start=start))
+    parts = list(split_evenly(pa.table({"n": list(range(rows))}), tasks, start=start))
     sizes = [part.num_rows for _, part in parts]
     assert sorted(n for _, part in parts for n in part["n"].to_pylist()) == list(range(rows))
     assert len({task for task, _ in parts}) == len(parts) == min(rows, tasks)
@@ -45,7 +52,7 @@ def test_a_key_always_goes_to_the_task_that_owns_it(keys: list[str | None], task
     parts = routed(table, tasks, grouping="fields", fields=("key",))
     assert sorted(row["n"] for rows in parts.values() for row in rows) == list(range(len(keys)))
     for task, rows in parts.items():
-        first, end = owned(task, tasks)
+        first, end = groups_owned_by(task, tasks)
         groups = key_groups(pa.Table.from_pylist(rows, schema=table.schema), ["key"])
         assert ((groups >= first) & (groups < end)).all()
         assert {row["key"] for row in rows}.isdisjoint(
@@ -55,9 +62,9 @@ def test_a_key_always_goes_to_the_task_that_owns_it(keys: list[str | None], task
 
 @pytest.mark.parametrize("tasks", [1, 2, 3, 7, 100, GROUPS])
 def test_every_key_group_has_one_owner(tasks: int) -> None:
-    owners = owner(np.arange(GROUPS), tasks)
+    owners = owner_of(np.arange(GROUPS), tasks)
     for task in {0, tasks // 2, tasks - 1}:
-        first, end = owned(task, tasks)
+        first, end = groups_owned_by(task, tasks)
         assert (owners[first:end] == task).all()
         assert end - first == (owners == task).sum()
 
@@ -79,7 +86,7 @@ def test_a_null_among_numbers_does_not_change_the_others_group() -> None:
 
 def test_keys_are_spread_over_all_tasks() -> None:
     groups = key_groups(pa.table({"k": [f"key-{i}" for i in range(10_000)]}), ["k"])
-    sizes = np.bincount(owner(groups, 10), minlength=10)
+    sizes = np.bincount(owner_of(groups, 10), minlength=10)
     assert sizes.min() > 900
     assert sizes.max() < 1100
 

@@ -113,7 +113,7 @@ def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> Non
     PATH is a log file, a folder eventlog_v2_*, or a folder of many (a history server's): then the
     applications are listed.
     """
-    from headrace.observe.spark_log import find_logs, listed
+    from headrace.observe.spark_log import find_logs, list_applications
     from headrace.observe.spark_log import spark_log as read_log
     from headrace.spark import require_spark, session
 
@@ -121,7 +121,7 @@ def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> Non
     spark = session(app="headrace import")
     logs = find_logs(spark, path)
     if app is None and len(logs) > 1:
-        found = listed(spark, logs)
+        found = list_applications(spark, logs)
         if as_json:
             print_json({"format": "headrace/1", "applications": found})
             return

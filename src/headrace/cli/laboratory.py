@@ -69,9 +69,15 @@ def list_families() -> None:
 @click.option("--master", help="A Spark cluster; absent: this machine's cores.")
 @FOLDER
 def run_jobs(
-    names: tuple[str, ...], by: tuple[str, ...], objectives: tuple[str, ...], seeds: int, seconds: float | None, master: str | None, store: str
-) -> None:  # fmt: skip
-    """Run families (all if none is named) or problem files; what the store holds already is not run again."""
+    names: tuple[str, ...],
+    by: tuple[str, ...],
+    objectives: tuple[str, ...],
+    seeds: int,
+    seconds: float | None,
+    master: str | None,
+    store: str,
+) -> None:
+    """Run families (all if none is named) or problem files; results in the store are kept."""
     require_spark("lab run")
     from headrace.lab.families import FAMILIES, cases, from_files
     from headrace.lab.jobs import jobs, run
@@ -85,7 +91,8 @@ def run_jobs(
     wanted = jobs(
         chosen, by or tuple(SCHEDULERS), seeds=seeds, objectives=objectives, seconds=seconds
     )
-    rows = run(session(app="headrace-lab", master=master), wanted, Path(store), progress=tell)
+    spark = session(app="headrace-lab", master=master)
+    rows = run(spark, wanted, Path(store), progress=show_progress)
     failed = [row for row in rows if row["status"] == "failed"]
     click.echo(f"{len(rows):,} results in {store}" + (f", {len(failed)} failed" if failed else ""))
     for row in failed[:5]:
@@ -94,7 +101,7 @@ def run_jobs(
         )
 
 
-def tell(done: int, total: int) -> None:
+def show_progress(done: int, total: int) -> None:
     """A bar that grows, where someone is watching."""
     if sys.stderr.isatty():
         filled = 30 * done // max(total, 1)
@@ -131,7 +138,7 @@ def report(store: str, best: str | None, out: str | None) -> None:
     if out is None:
         click.echo(text)
     else:
-        written(out, text, tables, list(dict.fromkeys(row["scheduler"] for row in rows)))
+        write_report(out, text, tables, list(dict.fromkeys(row["scheduler"] for row in rows)))
     beaten = [
         f"{objective}, {where}"
         for objective, found in tables.items()
@@ -141,8 +148,8 @@ def report(store: str, best: str | None, out: str | None) -> None:
         raise InvalidInput(f"{best} was beaten: {'; '.join(beaten)}")
 
 
-def written(out: str, text: str, tables: Mapping[str, Scores], schedulers: list[str]) -> None:
-    """The tables with a picture for each."""
+def write_report(out: str, text: str, tables: Mapping[str, Scores], schedulers: list[str]) -> None:
+    """Write the tables with a picture for each."""
     from headrace.lab.scoreboard import picture
 
     for objective, found in tables.items():

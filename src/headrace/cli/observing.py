@@ -82,29 +82,38 @@ if TYPE_CHECKING:
 )
 @JSON
 def observe(
-    folder: Path | None, store: Path | None, follow: bool, every: float, window_s: int, lateness_s: float, traffic: str,
-    wanted: tuple[str, ...], master: str | None, out: str | None, as_json: bool,
-) -> None:  # fmt: skip
-    """Measure what runs: costs, streams, traffic, nodes and input, from the telemetry in FOLDER or kept in a store."""
+    folder: Path | None,
+    store: Path | None,
+    follow: bool,
+    every: float,
+    window_s: int,
+    lateness_s: float,
+    traffic: str,
+    wanted: tuple[str, ...],
+    master: str | None,
+    out: str | None,
+    as_json: bool,
+) -> None:
+    """Measure what runs, from telemetry: costs, streams, traffic, nodes and input."""
     if folder is None and store is None:
         raise click.UsageError("give a telemetry FOLDER, a --store, or both")
     if follow and (folder is None or store is None):
         raise click.UsageError("--follow needs both a telemetry FOLDER and a --store")
     require_spark("observe")
-    from headrace.observe.measured import how
     from headrace.observe.pipeline import Question
     from headrace.observe.progress import Bar
-    from headrace.observe.source import check
+    from headrace.observe.sections import steady_figure
+    from headrace.observe.source import check_folder
     from headrace.observe.store import check_store
     from headrace.spark import session
 
-    how(traffic)  # what is wrong with the question is said before Spark starts
+    steady_figure(traffic)  # what is wrong with the question is said before Spark starts
     if folder is not None and not follow:
-        check(folder)
+        check_folder(folder)
     elif folder is None and store is not None:
         check_store(store)
     inputs = load_case(wanted).inputs if wanted else None
-    question = Question(window_s, traffic, *(asked_about(inputs) if inputs else (None, None)))
+    question = Question(window_s, traffic, *(topologies_of(inputs) if inputs else (None, None)))
     spark = session(app="headrace-observe", master=master)
     try:
         with Bar(spark) as bar, Interrupt() if follow else nullcontext() as interrupt:
@@ -153,9 +162,8 @@ class Interrupt:
             logging.disable()  # what is cut off complains
             raise KeyboardInterrupt
         self.wished = True
-        os.write(
-            2, b"ending after this look; Ctrl-C again cuts it off\n"
-        )  # a handler must not touch sys.stderr
+        # A handler must not touch sys.stderr.
+        os.write(2, b"ending after this look; Ctrl-C again cuts it off\n")
 
     def wait(self, seconds: float) -> None:
         """Sleep, unless it is time to end."""
@@ -203,7 +211,7 @@ def looks(
             return
 
 
-def asked_about(inputs: Inputs) -> tuple[tuple[str, ...], bool]:
+def topologies_of(inputs: Inputs) -> tuple[tuple[str, ...], bool]:
     """The topologies of files, and whether they prefix their components with their names."""
     from headrace.model.components import components_of
 
@@ -212,7 +220,7 @@ def asked_about(inputs: Inputs) -> tuple[tuple[str, ...], bool]:
 
 
 def with_estimates(observed: Observed, inputs: Inputs) -> dict[str, Any]:
-    """The measured sections, with an estimated cost for each component and machine type of the files that has none."""
+    """The measured sections, with estimated costs where the files' components have none."""
     from headrace.model.cluster import nodes_of
     from headrace.model.components import components_of
     from headrace.observe.cold_start import Wanted, estimates
@@ -240,9 +248,8 @@ def show(observed: Observed, document: dict[str, Any], out: str | None) -> None:
         for machine, cost in costs.items():
             doubt = f"  ({cost['flag']})" if "flag" in cost else ""
             windows = f", {cost['windows']:,} windows" if "windows" in cost else ""
-            click.echo(
-                f"{component} on {machine}: {cost['cpu_ms']:g} ms per tuple + {cost['cpu_fixed']:g} points{windows}{doubt}"
-            )
+            figures = f"{cost['cpu_ms']:g} ms per tuple + {cost['cpu_fixed']:g} points"
+            click.echo(f"{component} on {machine}: {figures}{windows}{doubt}")
     for stream in document.get("streams", ()):
         click.echo(f"{stream['from']} -> {stream['to']}: {stream['tuples_per_s']:,.6g} tuples/s")
     if observed.heaviest:

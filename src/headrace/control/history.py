@@ -1,15 +1,15 @@
-"""Decisions, one line each, in the order in which they were taken; a restart reads on from there."""
+"""Decisions, one line each, in the order in which they were made; a restart reads them again."""
 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from headrace.control.loop import Entry
 from headrace.errors import InvalidInput
+from headrace.model.files import append_line
 
 NAME = "decisions.jsonl"
 
@@ -17,12 +17,7 @@ NAME = "decisions.jsonl"
 def keep(folder: Path, entry: Entry) -> None:
     """Add a decision; it is on disk when this returns."""
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / NAME
-    torn = file.exists() and file.stat().st_size > 0 and not file.read_bytes().endswith(b"\n")
-    with file.open("a", encoding="utf-8") as lines:
-        lines.write(("\n" if torn else "") + json.dumps(asdict(entry)) + "\n")
-        lines.flush()
-        os.fsync(lines.fileno())
+    append_line(folder / NAME, json.dumps(asdict(entry)))
 
 
 def entries(folder: Path) -> list[Entry]:

@@ -123,7 +123,7 @@ def fleet_for(cluster: str | os.PathLike[str], folder: Path, say: Say) -> Genera
     """The fleet that is up in a folder, if it has the cluster's machines, else one for this run."""
     machines, running = machines_of([cluster]), find_fleet(folder)
     if running is not None:
-        if not running.stands_for(machines):
+        if not running.has_machines(machines):
             raise InvalidInput(
                 f"the fleet that is up ({folder}) has other machines than {cluster}; "
                 "end it with headrace fleet down"

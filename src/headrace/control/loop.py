@@ -29,13 +29,8 @@ from headrace.move.change import find_moving_tasks, task_state_mb, volumes_betwe
 from headrace.move.relabel import relabel
 from headrace.planner import Plan, place
 
-KEPT = (
-    "inter_node_traffic",
-    "max_rate",
-    "batch_seconds",
-    "nodes_used",
-    "feasible",
-)  # figures of a decision
+# Figures that are kept with a decision.
+KEPT = ("inter_node_traffic", "max_rate", "batch_seconds", "nodes_used", "feasible")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +69,10 @@ class World(Protocol):
 
     def now(self) -> float: ...
     def problem(self) -> Problem:
-        """The problem as measured, with the running plan as `current`; raises HeadraceError while there is nothing to plan on."""
+        """The problem as measured, with the running plan as `current`.
+
+        Raises HeadraceError while there is nothing to plan on.
+        """
         ...
 
     def history(self) -> Sequence[Entry]: ...
@@ -142,8 +140,8 @@ def decide(
         now_s, False, False, "", plan=force, before=figures(now), after=figures(then),
         moved_tasks=len(moved), moved_mb=float(task_state_mb(problem)[moved].sum()),
     )  # fmt: skip
-    decision = reasoned(
-        problem, running, better, now, then, homeless, adopted(history), now_s, settings
+    decision = apply_rules(
+        problem, running, better, now, then, homeless, adopted_plans(history), now_s, settings
     )
     entry = replace(
         entry,
@@ -158,21 +156,29 @@ def decide(
     )
 
 
-def reasoned(
-    problem: Problem, running: Assignment, better: Assignment, now: Report | None, then: Report, homeless: int, past: Sequence[Adopted],
-    now_s: float, settings: LoopSettings,
-) -> Decision:  # fmt: skip
-    """The rules in their order: a plan that is broken is left, else the gain must be worth it and must not flap."""
+def apply_rules(
+    problem: Problem,
+    running: Assignment,
+    better: Assignment,
+    now: Report | None,
+    then: Report,
+    homeless: int,
+    past: Sequence[Adopted],
+    now_s: float,
+    settings: LoopSettings,
+) -> Decision:
+    """The rules in their order: leave a broken plan, else move for a gain that is worth it."""
     if now is None:
         return Decision(
             True,
-            f"{homeless} tasks stood on nodes that are gone: they start elsewhere",
+            f"{homeless} tasks were on nodes that are gone: they start elsewhere",
             {"homeless": homeless},
         )
     if not now.feasible and then.feasible:
         return Decision(
             True,
-            f"the running plan breaks a rule ({now.violations[0].message}); the new one breaks none",
+            f"the running plan breaks a rule ({now.violations[0].message}); "
+            "the new one breaks none",
         )
     if not then.feasible:
         return Decision(False, "no plan was found that keeps all rules")
@@ -199,12 +205,19 @@ def gain(now: Report, then: Report, transfer_s: float, settings: LoopSettings) -
         and then.batch_seconds is not None
     ):
         return faster_batches(
-            now.batch_seconds, then.batch_seconds, transfer_s=transfer_s, horizon_s=settings.horizon_s, improve_percent=settings.improve_percent
-        )  # fmt: skip
+            now.batch_seconds,
+            then.batch_seconds,
+            transfer_s=transfer_s,
+            horizon_s=settings.horizon_s,
+            improve_percent=settings.improve_percent,
+        )
     if settings.objective == "rate":
         a, b = (np.inf if r.max_rate is None else r.max_rate for r in (now, then))
         rises = 100 * (b / a - 1) if np.isfinite(a) and a > 0 else 0.0
-        words = f"the sustained rate rises from {a:.4g} to {b:.4g} times the input, by {rises:.3g} %; {settings.improve_percent:g} % are asked"
+        words = (
+            f"the sustained rate rises from {a:.4g} to {b:.4g} times the input, "
+            f"by {rises:.3g} %; {settings.improve_percent:g} % are asked"
+        )
         return Decision(
             bool(rises > 0 and rises >= settings.improve_percent),
             words,
@@ -218,7 +231,7 @@ def gain(now: Report, then: Report, transfer_s: float, settings: LoopSettings) -
     )
 
 
-def adopted(history: Sequence[Entry]) -> list[Adopted]:
+def adopted_plans(history: Sequence[Entry]) -> list[Adopted]:
     """The plans that were in force, from the decisions that were carried out."""
     return [Adopted(entry.plan, entry.at_s) for entry in history if entry.applied]
 

@@ -1,4 +1,7 @@
-"""Is it worth moving? Pure rules, each a decision with its reason in numbers; the caller brings the clock and the measurements."""
+"""Is it worth moving? Pure rules, each a decision with its reason in numbers.
+
+The caller brings the clock and the measurements.
+"""
 
 from __future__ import annotations
 
@@ -54,16 +57,25 @@ def worth_it(
     cannot keep up with its input is left wherever that means less lag at the horizon, whatever it
     saves. Rates are tuples/s, the lag is in tuples.
     """
-    _not_negative(
-        horizon_s=horizon_s, input_per_s=input_per_s, capacity_per_s=capacity_per_s, capacity_now_per_s=capacity_now_per_s, lag=lag,
-        restart_s=restart_s, transfer_s=transfer_s, delay_price=delay_price,
-    )  # fmt: skip
+    _check_not_negative(
+        horizon_s=horizon_s,
+        input_per_s=input_per_s,
+        capacity_per_s=capacity_per_s,
+        capacity_now_per_s=capacity_now_per_s,
+        lag=lag,
+        restart_s=restart_s,
+        transfer_s=transfer_s,
+        delay_price=delay_price,
+    )
     stop_s = restart_s + transfer_s
     if capacity_now_per_s < input_per_s:
         return _behind(horizon_s, input_per_s, capacity_now_per_s, capacity_per_s, lag, stop_s)
     catch_up_per_s = capacity_per_s - input_per_s
     if catch_up_per_s <= 0:
-        reason = f"the new plan does {capacity_per_s:g} tuples/s and {input_per_s:g} come in: it would never catch up"
+        reason = (
+            f"the new plan does {capacity_per_s:g} tuples/s and {input_per_s:g} come in: "
+            "it would never catch up"
+        )
         return Decision(False, reason, {"stop_s": stop_s, "catch_up_per_s": catch_up_per_s})
     catch_up_s = lag / catch_up_per_s + input_per_s * stop_s / catch_up_per_s
     disturbed_s = stop_s + catch_up_s
@@ -79,7 +91,10 @@ def worth_it(
     times = f"{stop_s:g} s stop and {catch_up_s:g} s catch-up"
     if disturbed_s >= horizon_s:
         return Decision(False, f"{times} are no less than the horizon of {horizon_s:g} s", numbers)
-    words = f"{saved_per_s:g} tuples/s saved over {horizon_s:g} s come to {gain:g} tuples; {times} delay {cost:g}"
+    words = (
+        f"{saved_per_s:g} tuples/s saved over {horizon_s:g} s come to {gain:g} tuples; "
+        f"{times} delay {cost:g}"
+    )
     return Decision(gain > cost, words, numbers)
 
 
@@ -98,8 +113,8 @@ def _behind(
         0.0, lag + input_per_s * stopped_s - (then_per_s - input_per_s) * (horizon_s - stopped_s)
     )
     reason = (
-        f"the running plan does {now_per_s:g} of {input_per_s:g} tuples/s; in {horizon_s:g} s the lag is {stays:g} tuples if it stays, "
-        f"{moves:g} if it moves"
+        f"the running plan does {now_per_s:g} of {input_per_s:g} tuples/s; "
+        f"in {horizon_s:g} s the lag is {stays:g} tuples if it stays, {moves:g} if it moves"
     )
     return Decision(
         moves < stays, reason, {"lag_if_stays": stays, "lag_if_moves": moves, "stop_s": stop_s}
@@ -114,11 +129,12 @@ def faster_batches(
     horizon_s: float = 600.0,
     improve_percent: float = 10.0,
 ) -> Decision:
-    """For micro-batches, where a new plan stops nothing: seconds of batch time saved over a horizon against seconds of transfer.
+    """For micro-batches: seconds of batch time saved over a horizon against seconds of transfer.
 
-    Batches follow one another without a break, so the horizon holds horizon / now of them.
+    A new plan stops nothing there. Batches follow one another without a break, so the
+    horizon holds horizon / now of them.
     """
-    _not_negative(now_s=now_s, then_s=then_s, transfer_s=transfer_s, horizon_s=horizon_s)
+    _check_not_negative(now_s=now_s, then_s=then_s, transfer_s=transfer_s, horizon_s=horizon_s)
     falls = 100 * (now_s - then_s) / now_s if now_s > 0 else 0.0
     saved = (now_s - then_s) * horizon_s / now_s if now_s > 0 else 0.0
     numbers = {
@@ -144,13 +160,13 @@ def aniello_threshold(
     min_interval_s: float = 180.0,
     relieves_overload: bool = False,
 ) -> Decision:
-    """Aniello's rule: the traffic falls by a percentage or an overloaded node's load falls, and the last move is long enough ago.
+    """Aniello's rule: traffic falls by a percentage, or the load of an overloaded node falls.
 
-    Source: Aniello et al. 2013 as its authors' code has it, except that the threshold is not cut
-    down to a whole number: that would never let a plan with less than one tuple/s between nodes be
-    improved.
+    And the last move is long enough ago. Source: Aniello et al. 2013 as its authors' code has it,
+    except that the threshold is not cut down to a whole number: that would never let a plan with
+    less than one tuple/s between nodes be improved.
     """
-    _not_negative(current=current, best=best, min_interval_s=min_interval_s)
+    _check_not_negative(current=current, best=best, min_interval_s=min_interval_s)
     if not 0 <= improve_percent <= 100:
         raise InvalidInput(f"improve_percent is {improve_percent:g}; it must be between 0 and 100")
     falls = 100 * (current - best) / current if current > 0 else 0.0
@@ -168,7 +184,10 @@ def aniello_threshold(
         )
     if relieves_overload:
         return Decision(True, "the load of an overloaded node falls", numbers)
-    words = f"traffic between nodes falls from {current:g} to {best:g} tuples/s, by {falls:.3g} %; {improve_percent:g} % are asked"
+    words = (
+        f"traffic between nodes falls from {current:g} to {best:g} tuples/s, "
+        f"by {falls:.3g} %; {improve_percent:g} % are asked"
+    )
     return Decision(falls > 0 and falls >= improve_percent * (1 - 1e-12), words, numbers)
 
 
@@ -208,7 +227,7 @@ class Levels:
 def muhammad_tune(
     now: Levels, then: Levels, *, improve_percent: float = 5.0, most_busy: float = 1.0
 ) -> Decision:
-    """Tune Scheduling: amend the plan if tuples have less way to go and no more resources are used, or if a node is overloaded.
+    """Tune Scheduling: move if tuples go less far on no more nodes, or if a node is overloaded.
 
     Source: Muhammad 2023, section 3.1, which says what is looked at (traffic at node, slot and
     executor level, resources used) but not the rule. Ours: traffic counts by how far it goes; the
@@ -217,9 +236,11 @@ def muhammad_tune(
     falls = 100 * (now.way - then.way) / now.way if now.way > 0 else 0.0
     numbers = {"falls_percent": falls, "busiest_now": now.busiest, "busiest_then": then.busiest}
     figures = (
-        f"node {now.inter_node:g} -> {then.inter_node:g}, slot {now.inter_slot:g} -> {then.inter_slot:g}, "
-        f"executor {now.inter_executor:g} -> {then.inter_executor:g} tuples/s ({falls:.3g} % less way to go); "
-        f"nodes {now.nodes_used} -> {then.nodes_used}, busiest {100 * now.busiest:.3g} % -> {100 * then.busiest:.3g} %"
+        f"node {now.inter_node:g} -> {then.inter_node:g}, "
+        f"slot {now.inter_slot:g} -> {then.inter_slot:g}, "
+        f"executor {now.inter_executor:g} -> {then.inter_executor:g} tuples/s "
+        f"({falls:.3g} % less way to go); nodes {now.nodes_used} -> {then.nodes_used}, "
+        f"busiest {100 * now.busiest:.3g} % -> {100 * then.busiest:.3g} %"
     )
     if now.busiest > most_busy and then.busiest < now.busiest:
         return Decision(True, f"an overloaded node is relieved: {figures}", numbers)
@@ -258,11 +279,11 @@ def no_flapping(
     intervals: int = 10,
     dwell_s: float = 60.0,
 ) -> Decision:
-    """Stay with a plan for `dwell_s`, and do not go back to one that was left within the last `intervals` intervals.
+    """Stay with a plan for `dwell_s`, and do not return to one left in the last `intervals`.
 
     The history is in the order of time; its last plan is in force.
     """
-    _not_negative(interval_s=interval_s, intervals=intervals, dwell_s=dwell_s)
+    _check_not_negative(interval_s=interval_s, intervals=intervals, dwell_s=dwell_s)
     if not history:
         return Decision(True, "no plan was changed before")
     if (
@@ -281,16 +302,20 @@ def no_flapping(
     for adopted, following in reversed(list(pairwise(history))):
         left_s = now_s - following.at_s
         if adopted.plan == plan and left_s < window_s:
-            reason = f"this plan was left {left_s:g} s ago; it does not come back within {intervals} intervals of {interval_s:g} s"
+            reason = (
+                f"this plan was left {left_s:g} s ago; "
+                f"it does not come back within {intervals} intervals of {interval_s:g} s"
+            )
             return Decision(False, reason, {**numbers, "left_s": left_s})
     return Decision(
         True,
-        f"the plan in force is {held_s:g} s old, and this one was not in force in the last {window_s:g} s",
+        f"the plan in force is {held_s:g} s old, "
+        f"and this one was not in force in the last {window_s:g} s",
         numbers,
     )
 
 
-def _not_negative(**values: float) -> None:
+def _check_not_negative(**values: float) -> None:
     for name, value in values.items():
         if not value >= 0:
             raise InvalidInput(f"{name} is {value:g}; it must be 0 or more")

@@ -1,1 +1,1 @@
-"""Is the paper right? Problems x schedulers x seeds fanned out over Spark, and the papers' claims re-computed."""
+"""Is the paper right? Many problems and schedulers compared, and the papers' claims re-computed."""

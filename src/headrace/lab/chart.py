@@ -39,8 +39,8 @@ def lines(title: str, series: Mapping[str, Points], *, x: str, y: str, log_y: bo
         colour, dash = COLOURS[i % len(COLOURS)], DASHES[i // len(COLOURS) % len(DASHES)]
         where = " ".join(f"{frame.x(a):.1f},{frame.y(b):.1f}" for a, b in sorted(points))
         body.append(
-            f'<polyline points="{where}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}">'
-            f"<title>{escape(name)}</title></polyline>"
+            f'<polyline points="{where}" fill="none" stroke="{colour}" stroke-width="2" '
+            f'stroke-dasharray="{dash}"><title>{escape(name)}</title></polyline>'
         )
         body += [
             f'<circle cx="{frame.x(a):.1f}" cy="{frame.y(b):.1f}" r="2.6" fill="{colour}">'
@@ -72,10 +72,11 @@ def bars(
             value = by_name.get(name, math.nan)
             if not math.isfinite(value) or (log_y and value <= 0):
                 continue
-            top = frame.y(value)
+            left, top = frame.x(g + 0.08) + i * width, frame.y(value)
             body.append(
-                f'<rect x="{frame.x(g + 0.08) + i * width:.1f}" y="{top:.1f}" width="{max(width - 1, 0.5):.1f}" height="{max(floor - top, 0.5):.1f}" '
-                f'fill="{COLOURS[i % len(COLOURS)]}"><title>{escape(group)}, {escape(name)}: {number(value)}</title></rect>'
+                f'<rect x="{left:.1f}" y="{top:.1f}" width="{max(width - 1, 0.5):.1f}" '
+                f'height="{max(floor - top, 0.5):.1f}" fill="{COLOURS[i % len(COLOURS)]}">'
+                f"<title>{escape(group)}, {escape(name)}: {number(value)}</title></rect>"
             )
     body += [key(i, name, COLOURS[i % len(COLOURS)], "") for i, name in enumerate(names)]
     return svg(title, body)
@@ -102,12 +103,12 @@ class Frame:
 
     def y(self, value: float) -> float:
         if self.log_y:
-            part = (math.log10(value) - math.log10(self.y0)) / (
+            share = (math.log10(value) - math.log10(self.y0)) / (
                 math.log10(self.y1) - math.log10(self.y0)
             )
         else:
-            part = (value - self.y0) / (self.y1 - self.y0)
-        return HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
+            share = (value - self.y0) / (self.y1 - self.y0)
+        return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
     def axes(self, x: str, y: str) -> list[str]:
         """Grid, numbers and what the axes measure."""
@@ -116,17 +117,19 @@ class Frame:
             marks = [10.0**k for k in range(first, last + 1)]
         else:
             marks = ticks(self.y0, self.y1)
-        drawn = [
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{self.y(m):.1f}" y2="{self.y(m):.1f}" stroke="#dce0e5"/>'
+        parts = [
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{self.y(m):.1f}" y2="{self.y(m):.1f}" '
+            'stroke="#dce0e5"/>'
             for m in marks
         ]
-        drawn += [text(LEFT - 8, self.y(m) + 4, number(m), "end") for m in marks]
-        drawn.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, x, "middle"))
+        parts += [text(LEFT - 8, self.y(m) + 4, number(m), "end") for m in marks]
+        parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, x, "middle"))
         middle = (TOP + HEIGHT - BOTTOM) / 2
-        drawn.append(
-            f'<text x="16" y="{middle:.0f}" transform="rotate(-90 16 {middle:.0f})" text-anchor="middle">{escape(y)}</text>'
+        parts.append(
+            f'<text x="16" y="{middle:.0f}" transform="rotate(-90 16 {middle:.0f})" '
+            f'text-anchor="middle">{escape(y)}</text>'
         )
-        return drawn
+        return parts
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -152,15 +155,16 @@ def key(i: int, name: str, colour: str, dash: str) -> str:
     """One entry of the legend."""
     y, x = TOP + 8 + 17 * i, WIDTH - RIGHT + 12
     return (
-        f'<line x1="{x}" x2="{x + 20}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="4" stroke-dasharray="{dash}"/>'
-        + text(x + 26, y + 4, name, "start")
+        f'<line x1="{x}" x2="{x + 20}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="4" '
+        f'stroke-dasharray="{dash}"/>' + text(x + 26, y + 4, name, "start")
     )
 
 
 def svg(title: str, body: Sequence[str]) -> str:
     """The picture."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" font-family="sans-serif" font-size="12" role="img">\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" '
+        'font-family="sans-serif" font-size="12" role="img">\n'
         f'<rect width="{WIDTH:.0f}" height="{HEIGHT:.0f}" fill="#ffffff"/>\n'
         f'<text x="{LEFT}" y="22" font-size="15" font-weight="bold">{escape(title)}</text>\n'
         + "\n".join(body)

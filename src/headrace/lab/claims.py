@@ -46,7 +46,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came out; `shape` says whether the claim's ordering or trend holds where its number does not."""
+    """What came out; `shape`: the claim's ordering or trend holds, where its number does not."""
 
     value: Value
     shape: bool | None = None
@@ -89,7 +89,7 @@ def read_paper(folder: Path) -> Paper:
     ids = [claim.id for claim in claims]
     for claim_id in ids:
         if ids.count(claim_id) > 1:
-            raise InvalidInput(f"{file}: claim `{claim_id}` stands there twice")
+            raise InvalidInput(f"{file}: claim `{claim_id}` is there twice")
     return Paper(content["name"], content["reference"], content["words"], tuple(claims))
 
 
@@ -112,7 +112,7 @@ def agrees(said: Value, found: Value, tolerance: float) -> bool:
 
 
 def disagreements(claims: Sequence[Claim], measured: Mapping[str, Measured]) -> list[str]:
-    """Where a claim's status is not what the experiment shows; also claims nobody measured and measurements nobody claims."""
+    """Claims whose status is not what the experiment shows, or that only one side knows."""
     wrong = [
         f"{claim.id}: no experiment measures it" for claim in claims if claim.id not in measured
     ]
@@ -125,6 +125,7 @@ def disagreements(claims: Sequence[Claim], measured: Mapping[str, Measured]) -> 
         if claim.id in measured and (shown := verdict(claim, measured[claim.id])) != claim.status:
             found = measured[claim.id].value
             wrong.append(
-                f"{claim.id}: called {claim.status}, but is {shown} (published {claim.value}, measured {found})"
+                f"{claim.id}: called {claim.status}, but is {shown} "
+                f"(published {claim.value}, measured {found})"
             )
     return wrong

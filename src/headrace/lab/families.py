@@ -1,4 +1,4 @@
-"""Families of problems to compare schedulers on: the papers' own, and seeded random ones. A problem is a name and its sections."""
+"""Families of problems to compare schedulers on: the papers' own, and seeded random ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RANDOM = 100  # random problems in their family
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A problem that can travel: its sections as JSON text."""
+    """A problem that can be sent to other machines: its sections as JSON text."""
 
     family: str
     name: str
@@ -40,8 +40,8 @@ def case(family: str, name: str, sections: dict[str, Any]) -> Case:
 
 
 @lru_cache(maxsize=16)
-def problem_of(sections: str) -> Problem:
-    """The problem of a case; the same one is asked for many times in a row."""
+def build_problem(sections: str) -> Problem:
+    """The problem of a case; the same one is needed many times in a row."""
     return build(validated({"format": FORMAT, **json.loads(sections)}, {}))
 
 
@@ -72,7 +72,7 @@ def heterogeneous() -> Iterator[Case]:
 
 
 def applications() -> Iterator[Case]:
-    """Eskandari, sections 6.2.2 and 6.3: the Storm applications and micro-benchmarks on the Storm clusters."""
+    """Eskandari, sections 6.2.2 and 6.3: applications and micro-benchmarks on Storm clusters."""
     for cluster in (
         "storm-1-high-2-low",
         "storm-2-high-2-low",
@@ -86,7 +86,7 @@ def applications() -> Iterator[Case]:
             "micro/storm-io-diamond",
             "micro/storm-io-star",
         ):
-            yield from fitting(
+            yield from case_if_valid(
                 "eskandari-storm",
                 f"{app.removeprefix('micro/')} on {cluster}",
                 [example("eskandari", f"{part}.yaml") for part in (app, cluster)],
@@ -95,7 +95,14 @@ def applications() -> Iterator[Case]:
 
 def muhammad() -> Iterator[Case]:
     """Muhammad, table 4.2: six scenarios of two topologies, and word count under load."""
-    scenarios = (("", ""), ("-4-workers", ""), ("-5-workers", ""), ("-4-workers", "-4-slots"), ("-5-workers", "-4-slots"), ("-5-workers", "-5-slots"))  # fmt: skip
+    scenarios = (
+        ("", ""),
+        ("-4-workers", ""),
+        ("-5-workers", ""),
+        ("-4-workers", "-4-slots"),
+        ("-5-workers", "-4-slots"),
+        ("-5-workers", "-5-slots"),
+    )
     for app in ("word-count", "exclamation"):
         for i, (workers, slots) in enumerate(scenarios, 1):
             files = [
@@ -118,7 +125,7 @@ def nasiri() -> Iterator[Case]:
                 example("nasiri", f"{layout}.yaml"),
                 example("nasiri", f"cluster-{cluster}.yaml"),
             ]
-            yield from fitting("nasiri", f"{layout} on {cluster}", files)
+            yield from case_if_valid("nasiri", f"{layout} on {cluster}", files)
 
 
 def random() -> Iterator[Case]:
@@ -127,26 +134,29 @@ def random() -> Iterator[Case]:
         yield case("random", f"seed {seed}", random_sections(seed))
 
 
-def fitting(family: str, name: str, files: Sequence[Path]) -> Iterator[Case]:
+def case_if_valid(family: str, name: str, files: Sequence[Path]) -> Iterator[Case]:
     """The case, unless its files do not make a problem together."""
     try:
         found = from_files(family, name, files)
-        problem_of(found.sections)
+        build_problem(found.sections)
     except HeadraceError:
         return
     yield found
 
 
 def random_sections(seed: int) -> dict[str, Any]:
-    """A layered topology of 3..10 components with unequal costs on a heterogeneous cluster with a fifth to a half to spare."""
+    """A layered topology of 3 to 10 components on unequal nodes with a fifth to a half to spare."""
     rng = np.random.default_rng([seed, 20])
     count = int(rng.integers(3, 11))
     components: dict[str, Any] = {}
     for i in range(count):
         spec: dict[str, Any] = {
-            "tasks": int(rng.integers(1, 17)), "cpu": int(rng.integers(5, 61)), "memory_mb": int(rng.integers(64, 513)),
-            "selectivity": round(float(rng.uniform(0.2, 2.0)), 2), "bytes": int(rng.integers(20, 400)),
-        }  # fmt: skip
+            "tasks": int(rng.integers(1, 17)),
+            "cpu": int(rng.integers(5, 61)),
+            "memory_mb": int(rng.integers(64, 513)),
+            "selectivity": round(float(rng.uniform(0.2, 2.0)), 2),
+            "bytes": int(rng.integers(20, 400)),
+        }
         if i < max(1, count // 5):
             spec |= {"spout": True, "rate": int(rng.integers(100, 5000))}
         else:
@@ -168,10 +178,14 @@ def random_sections(seed: int) -> dict[str, Any]:
     memory = np.maximum(size / size.sum() * need["memory_mb"] * spare, 512)
     nodes = {
         f"n{i}": {
-            "cpu": round(float(c), 1), "memory_mb": round(float(m), 1), "slots": 4, "rack": f"r{i % 2}", "cores": int(max(1, c // 100)),
+            "cpu": round(float(c), 1),
+            "memory_mb": round(float(m), 1),
+            "slots": 4,
+            "rack": f"r{i % 2}",
+            "cores": int(max(1, c // 100)),
         }
         for i, (c, m) in enumerate(zip(cpu, memory, strict=True))
-    }  # fmt: skip
+    }
     return {
         "topology": {"name": f"random-{seed}", "components": components},
         "cluster": {"nodes": nodes},
@@ -193,6 +207,7 @@ def cases(family: str) -> list[Case]:
     """All cases of a family."""
     if family not in FAMILIES:
         raise InvalidInput(
-            f"no family `{family}`{nearest(family, list(FAMILIES))}; there are: {', '.join(FAMILIES)}"
+            f"no family `{family}`{nearest(family, list(FAMILIES))}; "
+            f"there are: {', '.join(FAMILIES)}"
         )
     return list(FAMILIES[family]())

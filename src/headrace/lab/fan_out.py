@@ -1,4 +1,4 @@
-"""The same work on many items, spread over Spark: few partitions, and one failure does not stop the rest."""
+"""The same work on many items, spread over Spark; one failure does not stop the rest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-WAVES = 4  # partitions per core: enough that a slow item does not hold up the end, few enough that starting them costs nothing
+# Partitions per core: enough that a slow item does not hold up the end, few enough that starting
+# them costs nothing.
+WAVES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +33,27 @@ def fan_out(
     *,
     partitions: int | None = None,
 ) -> list[Outcome[Result]]:
-    """work(item) for every item, in the order of the items. Neighbours go to different partitions, since neighbours often cost alike."""
+    """work(item) for every item, in the order of the items.
+
+    Neighbours often cost alike, so they go to different partitions.
+    """
     context = spark.sparkContext
     count = min(len(items), partitions or WAVES * context.defaultParallelism)
     if not count:
         return []
-    dealt = [[(i, items[i]) for i in range(p, len(items), count)] for p in range(count)]
+    parts = [[(i, items[i]) for i in range(p, len(items), count)] for p in range(count)]
 
-    def each(parts: Iterable[list[tuple[int, Item]]]) -> Iterator[tuple[int, Outcome[Result]]]:
+    def try_each(
+        parts: Iterable[list[tuple[int, Item]]],
+    ) -> Iterator[tuple[int, Outcome[Result]]]:
         for part in parts:
             for i, item in part:
                 try:
                     yield i, Outcome(work(item))
                 except Exception as error:  # noqa: BLE001 - whatever it is, the other items go on
-                    where = traceback.extract_tb(error.__traceback__)[-1]
-                    yield (
-                        i,
-                        Outcome(
-                            None,
-                            f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})",
-                        ),
-                    )
+                    at = traceback.extract_tb(error.__traceback__)[-1]
+                    words = f"{type(error).__name__}: {error} ({at.name}, line {at.lineno})"
+                    yield i, Outcome(None, words)
 
-    found = dict(context.parallelize(dealt, count).mapPartitions(each).collect())
+    found = dict(context.parallelize(parts, count).mapPartitions(try_each).collect())
     return [found[i] for i in range(len(items))]

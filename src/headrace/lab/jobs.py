@@ -1,10 +1,11 @@
-"""Jobs (a case, a scheduler, a seed, an objective), run in the fan-out and kept as Parquet so that a run can be taken up again."""
+"""Jobs (a case, a scheduler, a seed, an objective), run on Spark and kept as Parquet.
+
+What is kept is not run again.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import inspect
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -16,10 +17,11 @@ import pyarrow.parquet as pq
 
 import headrace
 from headrace.errors import HeadraceError, InvalidInput
-from headrace.lab.families import Case, problem_of
+from headrace.lab.families import Case, build_problem
 from headrace.lab.fan_out import fan_out
 from headrace.lab.machine import machine
-from headrace.registry import algorithm
+from headrace.model.files import replace_file
+from headrace.registry import introduction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,13 +32,28 @@ Row = dict[str, Any]
 TEXT, NUMBER = pa.string(), pa.float64()
 RESULTS = pa.schema(
     [
-        ("key", TEXT), ("family", TEXT), ("problem", TEXT), ("scheduler", TEXT), ("seed", pa.int64()), ("objective", TEXT),
+        ("key", TEXT),
+        ("family", TEXT),
+        ("problem", TEXT),
+        ("scheduler", TEXT),
+        ("seed", pa.int64()),
+        ("objective", TEXT),
         ("status", TEXT),  # feasible, infeasible, refused, failed
-        ("reason", TEXT), ("inter_node_traffic", NUMBER), ("total_traffic", NUMBER), ("max_rate", NUMBER), ("nodes_used", pa.int64()),
-        ("batch_seconds", NUMBER), ("balance", NUMBER), ("bound", NUMBER), ("proven", pa.bool_()), ("stopped", TEXT),
-        ("seconds", NUMBER), ("version", TEXT), ("machine", TEXT),
+        ("reason", TEXT),
+        ("inter_node_traffic", NUMBER),
+        ("total_traffic", NUMBER),
+        ("max_rate", NUMBER),
+        ("nodes_used", pa.int64()),
+        ("batch_seconds", NUMBER),
+        ("balance", NUMBER),
+        ("bound", NUMBER),
+        ("proven", pa.bool_()),
+        ("stopped", TEXT),
+        ("seconds", NUMBER),
+        ("version", TEXT),
+        ("machine", TEXT),
     ]
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +69,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """What makes it the same job when a run is taken up again."""
+        """What makes it the same job when it is asked for again."""
         return hashlib.sha256(repr((asdict(self), headrace.__version__)).encode()).hexdigest()[:24]
 
 
@@ -65,7 +82,10 @@ def jobs(
     seconds: float | None = None,
     steps: int | None = None,
 ) -> list[Job]:
-    """Every case with every scheduler, seed and objective; a scheduler that knows no objectives makes its plan once, for the first."""
+    """Every case with every scheduler, seed and objective.
+
+    A scheduler that knows no objectives makes its plan once, for the first.
+    """
     return [
         Job(c, by, seed, what, seconds, steps)
         for c, by, seed in product(cases, schedulers, range(seeds))
@@ -74,34 +94,55 @@ def jobs(
 
 
 def takes_objective(scheduler: str) -> bool:
-    """Whether a scheduler plans for what it is asked, and not always for the same."""
-    return "objective" in inspect.signature(algorithm("place", scheduler)).parameters
+    """Whether a scheduler plans for the objective it is given, and not always for the same."""
+    return bool(introduction("place", scheduler).objectives)
 
 
-def done(job: Job) -> Row:
+def blank_row(job: Job) -> Row:
+    """A job's row with no result yet."""
+    return dict.fromkeys(RESULTS.names) | {
+        "key": job.key,
+        "family": job.case.family,
+        "problem": job.case.name,
+        "scheduler": job.scheduler,
+        "seed": job.seed,
+        "objective": job.objective,
+        "version": headrace.__version__,
+        "machine": machine(),
+    }
+
+
+def run_job(job: Job) -> Row:
     """Run a job; a refusal is a result too."""
     from headrace.planner import place
 
-    row: Row = dict.fromkeys(RESULTS.names)
-    row |= {
-        "key": job.key, "family": job.case.family, "problem": job.case.name, "scheduler": job.scheduler, "seed": job.seed,
-        "objective": job.objective, "version": headrace.__version__, "machine": machine(),
-    }  # fmt: skip
     try:
         planned = place(
-            problem_of(job.case.sections), job.scheduler, objective=job.objective, seed=job.seed, seconds=job.seconds, steps=job.steps,
+            build_problem(job.case.sections),
+            job.scheduler,
+            objective=job.objective,
+            seed=job.seed,
+            seconds=job.seconds,
+            steps=job.steps,
             bounded=job.scheduler == "optimal",  # once per problem is enough
-        )  # fmt: skip
+        )
     except HeadraceError as error:
-        return row | {"status": "refused", "reason": error.message}
+        return blank_row(job) | {"status": "refused", "reason": error.message}
     report = planned.report
-    return row | {
+    return blank_row(job) | {
         "status": "feasible" if report.feasible else "infeasible",
         "reason": None if report.feasible else str(report.to_json()["violations"][:1]),
-        "inter_node_traffic": report.inter_node_traffic, "total_traffic": report.total_traffic, "max_rate": report.max_rate,
-        "nodes_used": report.nodes_used, "batch_seconds": report.batch_seconds, "balance": report.balance, "bound": report.bound.value,
-        "proven": report.bound.proven, "stopped": report.stopped, "seconds": planned.seconds,
-    }  # fmt: skip
+        "inter_node_traffic": report.inter_node_traffic,
+        "total_traffic": report.total_traffic,
+        "max_rate": report.max_rate,
+        "nodes_used": report.nodes_used,
+        "batch_seconds": report.batch_seconds,
+        "balance": report.balance,
+        "bound": report.bound.value,
+        "proven": report.bound.proven,
+        "stopped": report.stopped,
+        "seconds": planned.seconds,
+    }
 
 
 def run(
@@ -112,15 +153,15 @@ def run(
     progress: Callable[[int, int], None] = lambda done, total: None,
     at_once: int = AT_ONCE,
 ) -> list[Row]:
-    """Run what the folder does not hold yet, write it down part by part, and give all results wanted, in the order of the jobs."""
+    """Run the jobs that the folder has no results of; gives those of all jobs, in their order."""
     known = {row["key"] for row in results(folder) if row["status"] != "failed"}
     left = [job for job in wanted if job.key not in known]
     progress(len(wanted) - len(left), len(wanted))
     for start in range(0, len(left), at_once):
         part = left[start : start + at_once]
         rows = [
-            outcome.result if outcome.result is not None else failed(job, str(outcome.error))
-            for job, outcome in zip(part, fan_out(spark, done, part), strict=True)
+            outcome.result if outcome.result is not None else failed_row(job, str(outcome.error))
+            for job, outcome in zip(part, fan_out(spark, run_job, part), strict=True)
         ]
         write(folder, rows)
         progress(len(wanted) - len(left) + start + len(part), len(wanted))
@@ -128,26 +169,21 @@ def run(
     return [found[job.key] for job in wanted]
 
 
-def failed(job: Job, error: str) -> Row:
+def failed_row(job: Job, error: str) -> Row:
     """A job that raised what it should not: kept, marked, and never in a table of ratios."""
-    row: Row = dict.fromkeys(RESULTS.names)
-    return row | {
-        "key": job.key, "family": job.case.family, "problem": job.case.name, "scheduler": job.scheduler, "seed": job.seed,
-        "objective": job.objective, "status": "failed", "reason": error, "version": headrace.__version__, "machine": machine(),
-    }  # fmt: skip
+    return blank_row(job) | {"status": "failed", "reason": error}
 
 
 def write(folder: Path, rows: Sequence[Row]) -> None:
     """Add rows as one file, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256("".join(row["key"] for row in rows).encode()).hexdigest()[:16]
-    half = folder / f".{name}.part"
-    pq.write_table(pa.Table.from_pylist(list(rows), RESULTS), half)
-    os.replace(half, folder / f"results-{name}.parquet")
+    with replace_file(folder / f"results-{name}.parquet") as draft:
+        pq.write_table(pa.Table.from_pylist(list(rows), RESULTS), draft)
 
 
 def results(folder: Path) -> list[Row]:
-    """All rows of a folder, those of one job once: a job that failed and was tried again counts as it ended."""
+    """All rows of a folder; a job that failed and was tried again counts as it ended."""
     rows: dict[str, Row] = {}
     for file in sorted(folder.glob("results-*.parquet")):
         try:

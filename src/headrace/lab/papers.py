@@ -1,8 +1,8 @@
-"""Run the papers' experiments: one folder per paper with claims.toml and experiment.py; results.json, plots and README.md are written.
+"""Run the papers' experiments: a folder per paper, with claims.toml and experiment.py.
 
-`python -m headrace.lab.papers FOLDER.. [--quick]`. An experiment is a function `measure(quick,
-spark) -> Experiment`; with `quick` it measures at least the claims marked quick, in seconds. The
-quick run writes nothing.
+`python -m headrace.lab.papers FOLDER.. [--quick]` writes results.json, plots and README.md there.
+An experiment is a function `measure(quick, spark) -> Experiment`; with `quick` it measures at least
+the claims marked quick, in seconds. The quick run writes nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import importlib.util
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from headrace.lab.claims import (
     read_paper,
 )
 from headrace.lab.machine import machine
+from headrace.model.files import write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,39 +67,36 @@ def experiment_of(folder: Path) -> Measure:
 
 
 def run(folder: Path, *, quick: bool, spark: Callable[[], SparkSession]) -> list[str]:
-    """Measure a paper's claims, write what was found unless it is the quick run, and say where a status is wrong."""
+    """Measure a paper's claims and write what was found; gives the claims with a wrong status."""
     paper = read_paper(folder)
     start = time.perf_counter()
     found = experiment_of(folder)(quick, spark)
     seconds = time.perf_counter() - start
     if quick:
         chosen = [claim for claim in paper.claims if claim.quick]
-        return disagreements(
-            chosen,
-            {claim.id: found.measured[claim.id] for claim in chosen if claim.id in found.measured},
-        )
+        ids = {claim.id for claim in chosen}
+        return disagreements(chosen, {c: m for c, m in found.measured.items() if c in ids})
     for name, svg in found.plots.items():
-        (folder / name).write_text(svg, encoding="utf-8")
+        write_whole(folder / name, svg)
     content = {
         "headrace": headrace.__version__,
         "machine": machine(),
         "seconds": round(seconds, 1),
         "measured": {
-            name: {"value": rounded(m.value), "shape": m.shape, "note": m.note}
+            name: {"value": round_value(m.value), "shape": m.shape, "note": m.note}
             for name, m in found.measured.items()
         },
     }
-    (folder / "results.json").write_text(
-        json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    (folder / "README.md").write_text(readme(paper, found, seconds), encoding="utf-8")
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    write_whole(folder / "results.json", text)
+    write_whole(folder / "README.md", readme(paper, found, seconds))
     return disagreements(paper.claims, found.measured)
 
 
-def rounded(value: Value) -> Any:
+def round_value(value: Value) -> Any:
     """Numbers to nine digits, as they are kept."""
     if isinstance(value, list):
-        return [rounded(v) for v in value]
+        return [round_value(v) for v in value]
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
@@ -106,39 +104,42 @@ def readme(paper: Paper, found: Experiment, seconds: float) -> str:
     """The paper's page: what it says beside what came out."""
     counts = {status: sum(c.status == status for c in paper.claims) for status in STATUSES}
     lines = [
-        f"# {paper.name}", "", paper.reference, "", paper.words, "",
-        f"{len(paper.claims)} claims: " + ", ".join(f"{n} {status}" for status, n in counts.items()) + ".",
-        f"This page is written by `make papers` (this paper: {seconds:.0f} s on {machine()}); do not edit it.", "",
-        "| where | the paper says | published | measured | status | how |", "|---|---|---:|---:|---|---|",
-    ]  # fmt: skip
+        f"# {paper.name}",
+        "",
+        paper.reference,
+        "",
+        paper.words,
+        "",
+        f"{len(paper.claims)} claims: "
+        + ", ".join(f"{n} {status}" for status, n in counts.items())
+        + ".",
+        f"This page is written by `make papers` (this paper: {seconds:.0f} s on {machine()}); "
+        + "do not edit it.",
+        "",
+        "| where | the paper says | published | measured | status | how |",
+        "|---|---|---:|---:|---|---|",
+    ]
     for claim in paper.claims:
         measured = found.measured.get(claim.id)
-        value = "" if measured is None else shown(measured.value)
-        cells = (
-            claim.where,
-            claim.says,
-            f"{shown(claim.value)} {claim.unit}".strip(),
-            value,
-            claim.status,
-            claim.how,
-        )
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        value = "" if measured is None else format_value(measured.value)
+        published = f"{format_value(claim.value)} {claim.unit}".strip()
+        cells = (claim.where, claim.says, published, value, claim.status, claim.how)
+        lines.append(table_row(cell.replace("|", "\\|") for cell in cells))
     lines += ["", *(f"*{name}*: {meaning}." for name, meaning in HOW.items()), ""]
     for name in found.plots:
         lines += [f"![{name.removesuffix('.svg')}]({name})", ""]
     for table in found.tables:
-        lines += [
-            f"## {table.title}",
-            "",
-            "| " + " | ".join(table.columns) + " |",
-            "|---" * len(table.columns) + "|",
-        ]
-        lines += ["| " + " | ".join(shown(cell) for cell in row) + " |" for row in table.rows] + [
-            ""
-        ]
+        lines += [f"## {table.title}", "", table_row(table.columns)]
+        lines.append("|---" * len(table.columns) + "|")
+        lines += [table_row(format_value(cell) for cell in row) for row in table.rows] + [""]
     lines += ["## How each was measured", ""]
     lines += [derivation(claim, found.measured.get(claim.id)) for claim in paper.claims]
     return "\n".join(lines) + "\n"
+
+
+def table_row(cells: Iterable[str]) -> str:
+    """A row of a Markdown table."""
+    return "| " + " | ".join(cells) + " |"
 
 
 def derivation(claim: Claim, measured: Measured | None) -> str:
@@ -151,14 +152,14 @@ def derivation(claim: Claim, measured: Measured | None) -> str:
     return f"- `{claim.id}` ({claim.where}): {claim.derivation}{tolerance}{reason}{note}"
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as people read it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list | tuple):
-        return ", ".join(shown(v) for v in value)  # pyright: ignore[reportUnknownArgumentType]
+        return ", ".join(format_value(v) for v in value)  # pyright: ignore[reportUnknownArgumentType]
     return str(value)
 
 
@@ -172,10 +173,8 @@ def main() -> int:
     for name in (a for a in arguments if not a.startswith("-")):
         start = time.perf_counter()
         found = run(Path(name), quick=quick, spark=lambda: session(app="headrace-papers"))
-        print(
-            f"{name}: {'every status holds' if not found else 'WRONG'} ({time.perf_counter() - start:.0f} s)",
-            flush=True,
-        )
+        outcome = "WRONG" if found else "every status holds"
+        print(f"{name}: {outcome} ({time.perf_counter() - start:.0f} s)", flush=True)
         for line in found:
             print(f"  {line}")
         wrong += len(found)

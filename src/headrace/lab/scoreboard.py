@@ -1,7 +1,7 @@
-"""Every scheduler on every family of problems, as ratio to the best plan any of them found; feasible plans only.
+"""Every scheduler on every family of problems, as ratio to the best plan that any of them found.
 
-`optimal` stands apart: it is no rival but the proof, so the best known plan is the best of the
-others, and a ratio of `optimal` may lie below 1.
+Only feasible plans count. `optimal` is no rival but the proof, so the best known plan is the best
+of the others, and a ratio of `optimal` may be below 1.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ NOTHING = 1e-9  # less traffic than this is none
 class Score:
     """How a scheduler did on a family, in one objective."""
 
-    ratios: list[float] = field(
-        default_factory=list[float]
-    )  # to the best known; above 1 is worse, whatever the objective
+    # To the best known plan; above 1 is worse, whatever the objective.
+    ratios: list[float] = field(default_factory=list[float])
     best: int = 0  # problems on which nobody was better
     feasible: int = 0
     infeasible: int = 0
@@ -50,7 +49,7 @@ Scores = dict[tuple[str, str], Score]  # (family, scheduler) -> score
 
 
 def value(row: Row, objective: str) -> float:
-    """The figure of an objective as something to be small: a rate counts as its inverse, one without limit as 0."""
+    """The figure of an objective as something to be small: a rate counts as its inverse."""
     figure = row[FIGURES[objective]]
     if objective == "rate":
         return 0.0 if figure is None else 1.0 / figure if figure > 0 else math.inf
@@ -58,7 +57,7 @@ def value(row: Row, objective: str) -> float:
 
 
 def scores(rows: Sequence[Row], objective: str) -> Scores:
-    """Scores of all families and schedulers in one objective; a scheduler's seeds count as problems of their own."""
+    """Scores of all families and schedulers in one objective; each seed is a problem of its own."""
     found: Scores = defaultdict(Score)
     problems: dict[tuple[str, str, int], dict[str, Row]] = defaultdict(dict)
     for row in rows:
@@ -116,8 +115,9 @@ def table(found: Scores, objective: str) -> str:
     }
     figure = FIGURES[objective]
     lines = [
-        f"Objective {objective}: {names.get(figure, figure)}, geometric mean of the ratio to the best known plan. In brackets: on how many problems "
-        + "nobody was better, of how many with a feasible plan.",
+        f"Objective {objective}: {names.get(figure, figure)}, geometric mean of the ratio to the "
+        + "best known plan. In brackets: on how many problems nobody was better, of how many with "
+        + "a feasible plan.",
         "",
         "| scheduler | " + " | ".join(families) + " | nodes | seconds | not feasible, refused |",
         "|---" * (len(families) + 4) + "|",

@@ -1,4 +1,4 @@
-"""The telemetry format: what tasks, edges and nodes report about themselves, and the writer that any process can use.
+"""The telemetry format, what tasks, edges and nodes report about themselves, and its writer.
 
 A telemetry folder holds one folder per kind (tasks/, edges/, nodes/) of files that are only ever
 added. Another version of the format is recognised by the metadata of a Parquet file, or by the
@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.errors import InvalidInput
+from headrace.model.files import replace_file
 
 VERSION = 1
 VERSION_KEY = b"headrace.telemetry"  # in the metadata of the schema; JSON lines say `version`
@@ -40,7 +41,7 @@ def _kind(*columns: tuple[str, pa.DataType]) -> pa.Schema:
     )
 
 
-# What a task did since its previous sample, and how it stands now.
+# What a task did since its previous sample, and how it is now.
 TASKS = _kind(
     ("topology", pa.string()),
     ("task", pa.string()),  # split.1
@@ -73,6 +74,7 @@ NODES = _kind(
     ("bandwidth_mbps", pa.float64()),
     ("slots", pa.int64()),
 )
+NODE_FACTS = tuple(NODES.names[NODES.names.index("machine_type") + 1 :])  # the numbers
 KINDS: Mapping[str, pa.Schema] = {"tasks": TASKS, "edges": EDGES, "nodes": NODES}
 
 Rows = pa.Table | Sequence[Mapping[str, Any]]
@@ -115,7 +117,7 @@ class Writer:
                 f"there is no telemetry of kind `{kind}`; there are {', '.join(KINDS)}"
             )
         waiting = self._waiting[kind]
-        waiting.append(_stamped(_table(kind, rows), self._clock()))
+        waiting.append(_stamp(_table(kind, rows), self._clock()))
         if sum(table.num_rows for table in waiting) >= self.rows_per_file:
             self._flush(kind)
 
@@ -149,7 +151,8 @@ class Writer:
             folder = self.folder / kind
             folder.mkdir(parents=True, exist_ok=True)
             file = folder / f"{self.name}-{next(self._numbers[kind]):06d}.{self.format}"
-            _publish(file, ENCODERS[self.format], rows.slice(start, self.rows_per_file))
+            with replace_file(file, durable=True) as draft:  # readers pass over hidden names
+                ENCODERS[self.format](rows.slice(start, self.rows_per_file), draft)
 
 
 def _table(kind: str, rows: Rows) -> pa.Table:
@@ -162,7 +165,8 @@ def _table(kind: str, rows: Rows) -> pa.Table:
     )
     if unknown := given - set(schema.names):
         raise InvalidInput(
-            f"telemetry of kind `{kind}` has no column `{min(unknown)}`; it has {', '.join(schema.names)}"
+            f"telemetry of kind `{kind}` has no column `{min(unknown)}`; "
+            f"it has {', '.join(schema.names)}"
         )
     try:
         if isinstance(rows, Sequence):
@@ -174,7 +178,7 @@ def _table(kind: str, rows: Rows) -> pa.Table:
         raise InvalidInput(f"telemetry of kind `{kind}`: {error}") from error
 
 
-def _stamped(rows: pa.Table, now: datetime) -> pa.Table:
+def _stamp(rows: pa.Table, now: datetime) -> pa.Table:
     """Rows with `now` where they had no arrival."""
     if not rows["arrival"].null_count:
         return rows
@@ -184,23 +188,6 @@ def _stamped(rows: pa.Table, now: datetime) -> pa.Table:
     )
 
 
-def _publish(file: Path, encode: Callable[[pa.Table, Path], None], rows: pa.Table) -> None:
-    """Write under a hidden name, which readers pass over, and rename once all of it is on disk."""
-    hidden = file.with_name(f".{file.name}.part")
-    encode(rows, hidden)
-    _sync(hidden)
-    hidden.replace(file)
-    _sync(file.parent)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _parquet(rows: pa.Table, file: Path) -> None:
     pq.write_table(rows, file)
 
@@ -208,11 +195,11 @@ def _parquet(rows: pa.Table, file: Path) -> None:
 def _json_lines(rows: pa.Table, file: Path) -> None:
     with file.open("w", encoding="utf-8") as lines:
         for row in rows.to_pylist():
-            said = {
+            line = {
                 key: value.isoformat() if isinstance(value, datetime) else value
                 for key, value in row.items()
             }
-            lines.write(json.dumps({"version": VERSION, **said}) + "\n")
+            lines.write(json.dumps({"version": VERSION, **line}) + "\n")
 
 
 ENCODERS: Mapping[str, Callable[[pa.Table, Path], None]] = {

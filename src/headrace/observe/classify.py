@@ -1,4 +1,4 @@
-"""Which rows can be used, which came too late, and what is wrong with the others: decided for each row by itself."""
+"""Which rows can be used, which came too late, and what is wrong with the others, row by row."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headrace.model.telemetry import VERSION
+from headrace.model.telemetry import NODE_FACTS, VERSION
 
 EVENTS, LATE, QUARANTINE = "events", "late", "quarantine"
 LATENESS_S = 60.0
 AHEAD_S = 60.0  # clocks that are kept in step differ by far less
 
 # What makes two rows the same sample, however often it was sent.
-KEYS = {"tasks": ("topology", "task", "event_time"), "edges": ("topology", "from_task", "to_task", "event_time"),
-        "nodes": ("node", "event_time")}  # fmt: skip
+KEYS = {
+    "tasks": ("topology", "task", "event_time"),
+    "edges": ("topology", "from_task", "to_task", "event_time"),
+    "nodes": ("node", "event_time"),
+}
 TEXTS = {
     "tasks": ("topology", "task", "component", "node"),
     "edges": ("topology", "from_task", "to_task"),
@@ -25,8 +28,7 @@ TEXTS = {
 }
 TASK_NAMES = {"tasks": ("task",), "edges": ("from_task", "to_task"), "nodes": ()}
 NEEDED = {"tasks": ("tuples_in", "tuples_out", "cpu_ms"), "edges": ("tuples",), "nodes": ()}
-OPTIONAL = {"tasks": ("queue_length", "memory_mb"), "edges": ("bytes",),
-            "nodes": ("sockets", "cores", "ghz", "flops_per_cycle", "memory_mb", "bandwidth_mbps", "slots")}  # fmt: skip
+OPTIONAL = {"tasks": ("queue_length", "memory_mb"), "edges": ("bytes",), "nodes": NODE_FACTS}
 FRACTIONS = {
     "tasks": ("cpu_ms", "memory_mb"),
     "edges": (),
@@ -42,13 +44,13 @@ def events(rows: DataFrame, kind: str, *, lateness_s: float = LATENESS_S) -> Dat
 
 
 def others(rows: DataFrame, kind: str, *, lateness_s: float = LATENESS_S) -> DataFrame:
-    """All other rows, with the `table` they belong to (late or quarantine) and, for the latter, the `reason`."""
+    """All other rows, with their `table` (late or quarantine) and, for the latter, the `reason`."""
     # Few rows are left for the reasons, whose many words would slow down a scan of all.
-    return judged(rows.where(~usable(kind, lateness_s)), kind, lateness_s=lateness_s)
+    return classify_rows(rows.where(~usable(kind, lateness_s)), kind, lateness_s=lateness_s)
 
 
-def judged(rows: DataFrame, kind: str, *, lateness_s: float = LATENESS_S) -> DataFrame:
-    """Rows of all sorts, with the `table` they belong to and, if that is the quarantine, the `reason`."""
+def classify_rows(rows: DataFrame, kind: str, *, lateness_s: float = LATENESS_S) -> DataFrame:
+    """Rows of all sorts, with their `table` and, if that is the quarantine, the `reason`."""
     reason = F.coalesce(*(F.when(fault, text) for fault, text in faults(kind)))
     table = (
         F.when(F.col("reason").isNotNull(), QUARANTINE)
@@ -85,9 +87,8 @@ def faults(kind: str) -> Iterator[tuple[Column, Column | str]]:
     for name in TEXTS[kind]:
         yield F.col(name).isNull() | (F.col(name) == ""), f"no {name}"
     for name in TASK_NAMES[kind]:
-        number = F.coalesce(
-            F.substring_index(name, ".", -1).try_cast("int"), F.lit(0)
-        )  # named once: Spark works it out each time
+        # Used once below: Spark works it out each time.
+        number = F.coalesce(F.substring_index(name, ".", -1).try_cast("int"), F.lit(0))
         # Without a dot, the number would be the whole name.
         yield (number < 1) | ~F.col(name).contains("."), f"{name} is not component.N"
     if kind == "tasks":

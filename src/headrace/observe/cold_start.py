@@ -1,4 +1,4 @@
-"""Costs of components that were never measured: estimates from those that were, and said to be estimates."""
+"""Costs of components that were never measured, estimated from those that were, and marked so."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from headrace.errors import InvalidInput
 from headrace.observe.fit import Fit
+from headrace.observe.rounding import six_digits
 
 ALIKE = 0.6  # of two names, by difflib
 
@@ -29,7 +30,7 @@ def estimates(
     known: Sequence[Fit],
     ghz: Mapping[str, float],
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """The contract's `profile` for what the `measured` one lacks: component and machine type each from the most similar there is.
+    """The contract's `profile` for what the `measured` one lacks, from the most similar there is.
 
     `known` are the fits of all topologies, `ghz` the clocks of machine types.
     """
@@ -48,7 +49,7 @@ def estimates(
 
 
 def most_similar(name: str, spout: bool, known: Sequence[Fit]) -> list[Fit]:
-    """Fits of the component itself, or else of the one whose name is most alike, or else of all that have the same role."""
+    """Fits of the component, else of the one with the nearest name, else of all of its role."""
     if own := [f for f in known if f.component == name]:
         return own
     same_role = [f for f in known if f.spout == spout] or list(known)
@@ -60,21 +61,18 @@ def most_similar(name: str, spout: bool, known: Sequence[Fit]) -> list[Fit]:
 def estimate(
     similar: Sequence[Fit], machine: str, known: Sequence[Fit], ghz: Mapping[str, float]
 ) -> dict[str, Any]:
-    """What similar components cost, carried over to a machine type: the middle one of them."""
-    there = [f for f in similar if f.machine_type == machine]
-    chosen = there or list(similar)
+    """The median cost of similar components, carried over to a machine type."""
+    same_type = [f for f in similar if f.machine_type == machine]
+    chosen = same_type or list(similar)
     factors = [
-        1.0 if there else slowdown(f.machine_type or "*", machine, known, ghz) for f in chosen
+        1.0 if same_type else slowdown(f.machine_type or "*", machine, known, ghz) for f in chosen
     ]
     sources = sorted({f"{f.component} on {f.machine_type or '*'}" for f in chosen})
     shown = sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1} more"
+    pairs = list(zip(chosen, factors, strict=True))
     return {
-        "cpu_ms": float(
-            f"{median(f.cpu_ms * by for f, by in zip(chosen, factors, strict=True)):.6g}"
-        ),
-        "cpu_fixed": float(
-            f"{median(f.cpu_fixed * by for f, by in zip(chosen, factors, strict=True)):.6g}"
-        ),
+        "cpu_ms": six_digits(median(f.cpu_ms * factor for f, factor in pairs)),
+        "cpu_fixed": six_digits(median(f.cpu_fixed * factor for f, factor in pairs)),
         "estimated": True,
         "flag": f"estimated from {shown}",
     }
@@ -83,7 +81,10 @@ def estimate(
 def slowdown(
     measured_on: str, machine: str, known: Sequence[Fit], ghz: Mapping[str, float]
 ) -> float:
-    """How many times longer work takes on a machine type: from components measured on both, or else from their clocks."""
+    """How many times longer work takes on another machine type.
+
+    From components measured on both, or else from their clocks.
+    """
     cost = {
         (f.topology, f.component, f.machine_type or "*"): f.cpu_ms for f in known if f.cpu_ms > 0
     }

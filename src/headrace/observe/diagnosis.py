@@ -9,7 +9,7 @@ from operator import add
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headrace.observe.spark_log.measured import Application, Measured
+    from headrace.observe.spark_log.application import Application, ComponentFigures
 
 SKEWED = 2.0  # slowest task over median task
 SKEW_COSTS_S = 0.1  # below, nobody would feel it
@@ -52,53 +52,59 @@ def diagnose(application: Application) -> Iterator[Finding]:
     yield from _executors(application)
 
 
-def _stage(m: Measured) -> Finding:
+def _stage(m: ComponentFigures) -> Finding:
     """One line on a stage, with nothing wrong said."""
-    slowest, median = (
-        sum(run.slowest_ms for run in m.runs) / 1000,
-        sum(run.median_ms for run in m.runs) / 1000,
-    )
+    slowest = sum(run.slowest_ms for run in m.runs) / 1000
+    median = sum(run.median_ms for run in m.runs) / 1000
     runs = f"{len(m.runs)} runs of " if len(m.runs) > 1 else ""
     message = (
-        f"{runs}{m.component.tasks} tasks, {m.work.cpu_ms / 1000:.3g} s of CPU in {m.work.run_ms / 1000:.3g} s of work, "
-        f"{m.work.records_in:,.0f} records in, {m.work.written_records:,.0f} ({_size(m.work.written_bytes)}) to the shuffle, "
+        f"{runs}{m.component.tasks} tasks, "
+        f"{m.work.cpu_ms / 1000:.3g} s of CPU in {m.work.run_ms / 1000:.3g} s of work, "
+        f"{m.work.records_in:,.0f} records in, "
+        f"{m.work.written_records:,.0f} ({_size(m.work.written_bytes)}) to the shuffle, "
         f"slowest task {slowest / max(median, 0.001):.3g} times the median"
     )
     numbers = {
-        "runs": len(m.runs), "tasks": m.component.tasks, "cpu_s": m.work.cpu_ms / 1000, "run_s": m.work.run_ms / 1000,
-        "records_in": m.work.records_in, "records_written": m.work.written_records, "bytes_written": m.work.written_bytes,
-        "slowest_s": slowest, "median_s": median,
-    }  # fmt: skip
+        "runs": len(m.runs),
+        "tasks": m.component.tasks,
+        "cpu_s": m.work.cpu_ms / 1000,
+        "run_s": m.work.run_ms / 1000,
+        "records_in": m.work.records_in,
+        "records_written": m.work.written_records,
+        "bytes_written": m.work.written_bytes,
+        "slowest_s": slowest,
+        "median_s": median,
+    }
     return Finding("stage", m.component.name, message, numbers)
 
 
-def _skew(m: Measured) -> Iterator[Finding]:
+def _skew(m: ComponentFigures) -> Iterator[Finding]:
     """Slowest against median task, summed over the runs of a stage: both weigh as they delay."""
     runs = [run for run in m.runs if run.succeeded > 1]
-    slowest, median = (
-        sum(run.slowest_ms for run in runs) / 1000,
-        sum(run.median_ms for run in runs) / 1000,
-    )
+    slowest = sum(run.slowest_ms for run in runs) / 1000
+    median = sum(run.median_ms for run in runs) / 1000
     if not runs or slowest < SKEWED * median or (slowest - median) < SKEW_COSTS_S * len(runs):
         return
     ratio = slowest / max(median, 0.001)
-    records, tasks = (
-        sum(run.records for run in runs),
-        sum(run.succeeded for run in runs) / len(runs),
-    )
+    records = sum(run.records for run in runs)
+    tasks = sum(run.succeeded for run in runs) / len(runs)
     share = sum(run.slowest_records for run in runs) / records if records else 0.0
-    message = f"its slowest task takes {slowest / len(runs):.3g} s, its median task {median / len(runs):.3g} s: {ratio:.3g} times"
-    if share > SKEWED / tasks:
-        message += f"; it reads {share:.0%} of the records, an even share is {1 / tasks:.0%}"
-        message += ", so the keys are skewed: split the heavy ones or let adaptive execution do it"
-    elif records:
-        message += f"; it reads {share:.0%} of the records, no more than the others, so it is the machine or the code, not the keys"
-    yield Finding(
-        "skew",
-        m.component.name,
-        message,
-        {"slowest_s": slowest, "median_s": median, "ratio": ratio, "records": share},
+    message = (
+        f"its slowest task takes {slowest / len(runs):.3g} s, "
+        f"its median task {median / len(runs):.3g} s: {ratio:.3g} times"
     )
+    if share > SKEWED / tasks:
+        message += (
+            f"; it reads {share:.0%} of the records, an even share is {1 / tasks:.0%}, "
+            "so the keys are skewed: split the heavy ones or let adaptive execution do it"
+        )
+    elif records:
+        message += (
+            f"; it reads {share:.0%} of the records, no more than the others, "
+            "so it is the machine or the code, not the keys"
+        )
+    numbers = {"slowest_s": slowest, "median_s": median, "ratio": ratio, "records": share}
+    yield Finding("skew", m.component.name, message, numbers)
 
 
 def _remote(application: Application) -> Iterator[Finding]:
@@ -110,28 +116,21 @@ def _remote(application: Application) -> Iterator[Finding]:
     executors = len(application.executors)
     waited = total.fetch_wait_ms / max(total.run_ms, 1)
     message = (
-        f"{share:.0%} of {_size(total.shuffle_bytes)} of shuffle reads came from another executor; spread by chance over "
-        f"{executors} executors on {hosts} hosts it would be {1 - 1 / executors:.0%}; tasks waited {waited:.0%} of their time for it"
+        f"{share:.0%} of {_size(total.shuffle_bytes)} of shuffle reads came from another "
+        f"executor; spread by chance over {executors} executors on {hosts} hosts it would be "
+        f"{1 - 1 / executors:.0%}; tasks waited {waited:.0%} of their time for it"
     )
-    yield Finding(
-        "remote",
-        "application",
-        message,
-        {"share": share, "bytes": total.shuffle_bytes, "waiting": waited},
-    )
+    numbers = {"share": share, "bytes": total.shuffle_bytes, "waiting": waited}
+    yield Finding("remote", "application", message, numbers)
     for m in application.components:
-        if (
-            m.work.shuffle_bytes >= REMOTE_BYTES
-            and (here := m.work.remote_bytes / m.work.shuffle_bytes) >= REMOTE
-        ):
-            message = f"{here:.0%} of its {_size(m.work.shuffle_bytes)} of shuffle reads are remote"
-            yield Finding(
-                "remote", m.component.name, message, {"share": here, "bytes": m.work.shuffle_bytes}
-            )
+        read = m.work.shuffle_bytes
+        if read >= REMOTE_BYTES and (share := m.work.remote_bytes / read) >= REMOTE:
+            message = f"{share:.0%} of its {_size(read)} of shuffle reads are remote"
+            yield Finding("remote", m.component.name, message, {"share": share, "bytes": read})
 
 
-def _waiting(m: Measured) -> Iterator[Finding]:
-    """Tasks that run without computing: the only sign in a log of a machine that is shared with others."""
+def _waiting(m: ComponentFigures) -> Iterator[Finding]:
+    """Tasks that run without computing: the only sign in a log of a machine that others use too."""
     share = 1 - m.work.cpu_ms / max(m.work.run_ms, 1)
     if share > WAITING and share * m.work.run_ms > WAITING_COSTS_S * 1000:
         why = (
@@ -147,27 +146,26 @@ def _waiting(m: Measured) -> Iterator[Finding]:
         )
 
 
-def _spill(m: Measured) -> Iterator[Finding]:
+def _spill(m: ComponentFigures) -> Iterator[Finding]:
     if m.work.spilled_disk > 0:
         message = (
-            f"spills {_size(m.work.spilled_disk)} to disk ({_size(m.work.spilled_memory)} in memory): "
+            f"spills {_size(m.work.spilled_disk)} to disk "
+            f"({_size(m.work.spilled_memory)} in memory): "
             "give executors more memory, or the stage more and smaller tasks"
         )
-        yield Finding(
-            "spill",
-            m.component.name,
-            message,
-            {"disk_bytes": m.work.spilled_disk, "memory_bytes": m.work.spilled_memory},
-        )
+        numbers = {"disk_bytes": m.work.spilled_disk, "memory_bytes": m.work.spilled_memory}
+        yield Finding("spill", m.component.name, message, numbers)
 
 
-def _failures(m: Measured) -> Iterator[Finding]:
+def _failures(m: ComponentFigures) -> Iterator[Finding]:
     if m.work.failed:
         of = m.work.failed + m.work.succeeded
-        message = f"{m.work.failed} of {of} task attempts failed ({m.work.error}), {m.work.wasted_ms / 1000:.3g} s of work lost"
-        yield Finding(
-            "failed", m.component.name, message, {"failed": m.work.failed, "attempts": of}
+        message = (
+            f"{m.work.failed} of {of} task attempts failed ({m.work.error}), "
+            f"{m.work.wasted_ms / 1000:.3g} s of work lost"
         )
+        numbers: dict[str, float] = {"failed": m.work.failed, "attempts": of}
+        yield Finding("failed", m.component.name, message, numbers)
     if m.work.killed:
         message = (
             f"{m.work.killed} task attempts were killed (speculation, or a stage that was given up)"
@@ -176,35 +174,29 @@ def _failures(m: Measured) -> Iterator[Finding]:
 
 
 def _executors(application: Application) -> Iterator[Finding]:
-    """How much of its cores' time each executor worked, while it was there."""
+    """How much of its cores' time each executor worked, while it was up."""
     first, last = application.span_ms
     busy: dict[str, float] = {}
     for executor in application.executors:
-        there_ms = min(executor.removed_ms or last, last) - max(executor.added_ms, first)
+        up_ms = min(executor.removed_ms or last, last) - max(executor.added_ms, first)
         works = [m.on[executor.id] for m in application.components if executor.id in m.on]
         work = reduce(add, works) if works else None
         run_ms = work.run_ms + work.wasted_ms if work else 0.0
-        busy[executor.node] = run_ms / max(there_ms * executor.cores, 1)
+        busy[executor.node] = run_ms / max(up_ms * executor.cores, 1)
         if work and work.gc_ms > max(GC * work.run_ms, GC_COSTS_S * 1000):
             share = work.gc_ms / work.run_ms
-            yield Finding(
-                "gc",
-                executor.node,
-                f"collects garbage {share:.0%} of its tasks' time: it is short of memory",
-                {"share": share},
-            )
+            message = f"collects garbage {share:.0%} of its tasks' time: it is short of memory"
+            yield Finding("gc", executor.node, message, {"share": share})
         if executor.removed_ms is not None and executor.removed_ms < last:
-            message = f"was lost {(executor.removed_ms - first) / 1000:.3g} s into the work: {executor.removed_reason or 'no reason given'}"
-            yield Finding(
-                "lost", executor.node, message, {"after_s": (executor.removed_ms - first) / 1000}
-            )
+            after_s = (executor.removed_ms - first) / 1000
+            reason = executor.removed_reason or "no reason given"
+            message = f"was lost {after_s:.3g} s into the work: {reason}"
+            yield Finding("lost", executor.node, message, {"after_s": after_s})
     mean = sum(busy.values()) / max(len(busy), 1)
     for node, share in busy.items():
         compared = f", those of all {len(busy)} executors {mean:.0%}" if len(busy) > 1 else ""
-        message, numbers = (
-            f"its cores work {share:.0%} of the time{compared}",
-            {"busy": share, "mean": mean},
-        )
+        message = f"its cores work {share:.0%} of the time{compared}"
+        numbers = {"busy": share, "mean": mean}
         if share < IDLE * (mean if len(busy) > 1 else 1):
             yield Finding("idle", node, message, numbers)
         elif share > OVERLOADED or (share > BUSY * mean and share > IDLE):

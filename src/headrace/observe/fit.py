@@ -1,8 +1,8 @@
-"""What a tuple costs: a line through CPU over rate, for each component and machine type, that outliers do not bend.
+"""What a tuple costs: a line through CPU over rate, which outliers do not bend.
 
-The first line joins the medians of the lower and the upper third of the rates (Tukey's resistant
-line). Windows far from it are cut, and the rest are fitted by least squares, weighted because the
-scatter of CPU grows with CPU.
+There is one for each component and machine type. The first line joins the medians of the lower and
+the upper third of the rates (Tukey's resistant line). Windows far from it are cut, and the rest are
+fitted by least squares, weighted because the scatter of CPU grows with CPU.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 GROUP = ("topology", "component", "machine_type")
 CUT = 3.5  # scales of the residuals, each 1.48 x their median
 REFITS = 2
-NARROW = 1.3  # 95th over 5th percentile of the rates below which slope and intercept cannot be told apart
+# 95th over 5th percentile of the rates below which slope and intercept cannot be told apart.
+NARROW = 1.3
 POOR_R2 = 0.7
 FEWEST = 10  # windows
 
@@ -38,7 +39,7 @@ class Fit:
 
 
 def load_points(windows: DataFrame, window_s: int) -> DataFrame:
-    """One row per task and window: the rate it took in (a spout: gave out), and the CPU points it used for that."""
+    """One row per task and window: its input rate (a spout: output), and the CPU points it used."""
     # A component that never takes anything in is a spout, whose rate is what it emits.
     spouts = windows.groupBy("topology", "component").agg((F.sum("tuples_in") == 0).alias("spout"))
     rate = F.when(F.col("spout"), F.col("tuples_out")).otherwise(F.col("tuples_in")) / window_s
@@ -68,18 +69,17 @@ def fits(points: DataFrame) -> list[Fit]:
     )
 
 
-Lines = dict[
-    tuple[str, str, str | None], tuple[float, float, float, float]
-]  # slope, intercept, smallest prediction, scale
+# Group -> slope, intercept, smallest prediction, scale.
+Lines = dict[tuple[str, str, str | None], tuple[float, float, float, float]]
 
 
 def resistant_lines(points: DataFrame) -> Lines:
-    """The first line of every group, and its smallest sensible prediction: a tenth of its median CPU."""
+    """The first line of every group, and its least sensible prediction: a tenth of its median."""
     thirds = points.groupBy(*GROUP).agg(
         F.percentile_approx("rate", [1 / 3, 2 / 3], 10_000).alias("thirds")
     )
 
-    cut = joined(points, thirds)
+    cut = join_groups(points, thirds)
     low, high = F.col("rate") <= F.col("thirds")[0], F.col("rate") >= F.col("thirds")[1]
     ends = cut.groupBy(*GROUP).agg(
         middle(F.when(low, F.col("rate"))).alias("low_rate"),
@@ -98,7 +98,7 @@ def first_line(row: Row) -> tuple[float, float, float, float]:
 
 
 def with_lines(spark: SparkSession, points: DataFrame, lines: Lines) -> DataFrame:
-    """Points with their predicted CPU and the residual as a part of it."""
+    """Points with their predicted CPU and the residual as a share of it."""
     texts = [pa.field(name, pa.string()) for name in GROUP]
     numbers = [pa.field(name, pa.float64()) for name in ("slope", "intercept", "least", "scale")]
     rows = [(*key, *line) for key, line in lines.items()]
@@ -106,7 +106,7 @@ def with_lines(spark: SparkSession, points: DataFrame, lines: Lines) -> DataFram
         pa.array([row[i] for row in rows], field.type) for i, field in enumerate((*texts, *numbers))
     ]
     known = spark.createDataFrame(pa.table(columns, schema=pa.schema([*texts, *numbers])))
-    with_line = joined(points, known)
+    with_line = join_groups(points, known)
     predicted = F.greatest(F.col("slope") * F.col("rate") + F.col("intercept"), F.col("least"))
     residual = (F.col("points") - F.col("slope") * F.col("rate") - F.col("intercept")) / F.col(
         "predicted"
@@ -114,7 +114,7 @@ def with_lines(spark: SparkSession, points: DataFrame, lines: Lines) -> DataFram
     return with_line.withColumn("predicted", predicted).withColumn("residual", residual)
 
 
-def joined(points: DataFrame, known: DataFrame) -> DataFrame:
+def join_groups(points: DataFrame, known: DataFrame) -> DataFrame:
     """Points with what is known of their group; the machine type may be null on both sides."""
     other = known.select(
         *(F.col(c).alias(f"their_{c}") if c in GROUP else F.col(c) for c in known.columns)
@@ -168,10 +168,16 @@ def fit(row: Row) -> Fit:
         f"few windows: {row['windows']}" if row["windows"] < FEWEST else "",
     ]
     return Fit(
-        row["topology"], row["component"], row["machine_type"], slope * 10, intercept, row["r2"], row["windows"],
-        "; ".join(filter(None, doubts)) or None,
-        row["spout"],
-    )  # fmt: skip
+        topology=row["topology"],
+        component=row["component"],
+        machine_type=row["machine_type"],
+        cpu_ms=slope * 10,
+        cpu_fixed=intercept,
+        r2=row["r2"],
+        windows=row["windows"],
+        flag="; ".join(filter(None, doubts)) or None,
+        spout=row["spout"],
+    )
 
 
 def middle(column: Column) -> Column:

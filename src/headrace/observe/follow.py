@@ -19,18 +19,18 @@ from headrace.observe.classify import (
     EVENTS,
     KEYS,
     LATENESS_S,
+    classify_rows,
     events,
     in_time,
-    judged,
     others,
     usable,
 )
-from headrace.observe.source import added, at_rest
+from headrace.observe.source import new_files, read_files
 from headrace.observe.store import (
     Segment,
     compact,
+    count_rows,
     events_between,
-    rows_written,
     segment_folder,
     segments,
     write_segment,
@@ -40,9 +40,8 @@ MOST_SECONDS = 200_000  # that look repeated
 MOST_BROADCAST = 1_000_000  # marks of samples that came more than once
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-Keep = Callable[
-    [DataFrame, int, str], int
-]  # a batch, its number and its kind; how many rows of it are kept
+# Takes a batch, its number and its kind; how many rows of it are kept.
+Keep = Callable[[DataFrame, int, str], int]
 Progress = Callable[[str, dict[str, Any]], None]
 
 
@@ -54,22 +53,24 @@ def take_in(
     lateness_s: float = LATENESS_S,
     progress: Progress = lambda kind, said: None,
 ) -> int:
-    """Bring everything that was added to a telemetry folder since the last time into the store; how many rows that are."""
+    """Bring what was added to a telemetry folder since the last time into the store; its rows."""
 
     def keep_files(names: DataFrame, number: int, kind: str) -> int:
         files = [Path(row["path"]) for row in names.collect()]
-        return keep_batch(at_rest(names.sparkSession, kind, files), number, kind, store, lateness_s)
+        rows = read_files(names.sparkSession, kind, files)
+        return keep_batch(rows, number, kind, store, lateness_s)
 
-    with alone(store):
+    with lock_store(store):
         kinds = [kind for kind in KINDS if (folder / kind).is_dir()]
         return sum(
-            run(added(spark, folder, kind), kind, store, keep_files, progress) for kind in kinds
+            run_batches(new_files(spark, folder, kind), kind, store, keep_files, progress)
+            for kind in kinds
         )
 
 
 @contextmanager
-def alone(store: Path) -> Generator[None]:
-    """Keep other processes from writing to the store; the lock ends with the process, however that ends."""
+def lock_store(store: Path) -> Generator[None]:
+    """Keep other processes from writing to the store; the lock ends with the process at latest."""
     store.mkdir(parents=True, exist_ok=True)
     with (store / ".lock").open("w") as lock:
         try:
@@ -89,7 +90,10 @@ def take_in_stream(
     lateness_s: float = LATENESS_S,
     progress: Progress = lambda kind, said: None,
 ) -> int:
-    """Bring what any Spark source has by now of one kind into the store; `rows` need the kind's columns, `version` and `raw`."""
+    """Bring what any Spark source has by now of one kind into the store; how many rows.
+
+    `rows` need the kind's columns, `version` and `raw`.
+    """
 
     def keep_rows(batch: DataFrame, number: int, kind: str) -> int:
         batch = batch.cache()  # looked at several times, and the source may be slow
@@ -98,11 +102,11 @@ def take_in_stream(
         finally:
             batch.unpersist()
 
-    return run(rows, kind, store, keep_rows, progress)
+    return run_batches(rows, kind, store, keep_rows, progress)
 
 
-def run(stream: DataFrame, kind: str, store: Path, keep: Keep, progress: Progress) -> int:
-    """Hand all that a stream has by now to `keep`, batch by batch, and say after each how many rows it brought; their sum."""
+def run_batches(stream: DataFrame, kind: str, store: Path, keep: Keep, progress: Progress) -> int:
+    """Hand all that a stream has by now to `keep`, batch by batch; how many rows were kept."""
     total = 0
 
     def keep_and_say(batch: DataFrame, number: int) -> None:
@@ -129,28 +133,31 @@ def run(stream: DataFrame, kind: str, store: Path, keep: Keep, progress: Progres
 def keep_batch(
     batch: DataFrame, number: int, kind: str, store: Path, lateness_s: float = LATENESS_S
 ) -> int:
-    """Write one micro-batch as one segment, unless it was cut off only after that; how many rows of it are kept."""
+    """Write one micro-batch as one segment, unless it is there; how many rows of it are kept."""
     segment = Segment.of(segment_folder(store, kind, number, number))
     if not segment.complete:
-        write_segment(kept(batch, kind, store, number, lateness_s), segment.folder, kind)
-    rows = rows_written(segment.folder)
+        rows = rows_to_keep(batch, kind, store, number, lateness_s)
+        write_segment(rows, segment.folder, kind)
+    count = count_rows(segment.folder)
     compact(batch.sparkSession, store, kind, before=number)
-    return rows
+    return count
 
 
-def kept(batch: DataFrame, kind: str, store: Path, number: int, lateness_s: float) -> DataFrame:
-    """The rows of a batch, each with its `table` and `reason`, without the events that stand in it or in the store already.
+def rows_to_keep(
+    batch: DataFrame, kind: str, store: Path, number: int, lateness_s: float
+) -> DataFrame:
+    """The rows of a batch, each with its `table` and `reason`, without events that are doubles.
 
     Spark's own de-duplication would forget keys behind the watermark, and drop in silence what is
     not late by its own stamps.
     """
     keys = list(KEYS[kind])
-    before = earlier(batch, kind, store, number, lateness_s)
+    before = earlier_events(batch, kind, store, number, lateness_s)
     samples = (
         batch.select(*keys).unionByName(before.select(*keys)) if before else batch.select(*keys)
     )
     # Nearly all samples come once, and their marks say so: only the others are compared key by key.
-    mark, twice, count = repeated(samples, keys)
+    mark, twice, count = find_repeats(samples, keys)
     if not count:
         return events(batch, kind, lateness_s=lateness_s).unionByName(
             others(batch, kind, lateness_s=lateness_s)
@@ -163,11 +170,10 @@ def kept(batch: DataFrame, kind: str, store: Path, number: int, lateness_s: floa
     rest = marked.join(known.withColumn("again", F.lit(True)), "mark", how="left").where(
         F.col("again") | ~usable(kind, lateness_s)
     )
-    apart = F.when(
-        F.col("table") != EVENTS, F.monotonically_increasing_id()
-    )  # null for events: only they are duplicates
+    # Null for events: only they are duplicates.
+    apart = F.when(F.col("table") != EVENTS, F.monotonically_increasing_id())
     rest = (
-        judged(rest, kind, lateness_s=lateness_s)
+        classify_rows(rest, kind, lateness_s=lateness_s)
         .withColumn("apart", apart)
         .dropDuplicates([*keys, "apart"])
     )
@@ -177,8 +183,8 @@ def kept(batch: DataFrame, kind: str, store: Path, number: int, lateness_s: floa
     return once.unionByName(rest.select(*once.columns))
 
 
-def repeated(samples: DataFrame, keys: list[str]) -> tuple[Column, DataFrame, int]:
-    """A mark that equal samples share, the marks that more than one of these samples has, and how many marks that are.
+def find_repeats(samples: DataFrame, keys: list[str]) -> tuple[Column, DataFrame, int]:
+    """A mark that equal samples share, the marks of more than one sample, and how many they are.
 
     Counting every mark would take longer than all else together, since each is a group of its own.
     So samples are grouped by 64 seconds, and a group has one bit for each second: that it has a
@@ -206,10 +212,10 @@ def repeated(samples: DataFrame, keys: list[str]) -> tuple[Column, DataFrame, in
     return mark, marks, marks.count()
 
 
-def earlier(
+def earlier_events(
     batch: DataFrame, kind: str, store: Path, number: int, lateness_s: float
 ) -> DataFrame | None:
-    """The events of earlier batches from the stretch of time that this batch covers: one sample has one event time."""
+    """The events of earlier batches from the time of this one, where doubles would be."""
     found = [s for s in segments(store, kind) if s.last < number]
     if not found:
         return None

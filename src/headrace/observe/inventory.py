@@ -11,18 +11,10 @@ from pyspark.sql import functions as F
 from headrace.model.build import build
 from headrace.model.document import FORMAT
 from headrace.model.read import validated
+from headrace.model.telemetry import NODE_FACTS
 from headrace.place.building_blocks.node_power import computation_power, gflops, node_power
 
-FACTS = (
-    "machine_type",
-    "sockets",
-    "cores",
-    "ghz",
-    "flops_per_cycle",
-    "memory_mb",
-    "bandwidth_mbps",
-    "slots",
-)
+FACTS = ("machine_type", *NODE_FACTS)
 ALPHA = 0.8  # of eq. 3.2, as the thesis found best (3.1.1)
 BOUND_WEIGHT, OTHER_WEIGHT = 0.5, 0.25  # of eq. 3.3
 
@@ -37,9 +29,8 @@ def inventory(nodes: DataFrame) -> dict[str, dict[str, Any]]:
     """The contract's `inventory`."""
     facts: dict[str, dict[str, Any]] = {}
     for row in latest_facts(nodes).collect():
-        known = {
-            name: row[name] for name in FACTS if row[name]
-        }  # 0 sockets or GHz is how a machine says that it cannot tell
+        # 0 sockets or GHz is how a machine says that it does not know.
+        known = {name: row[name] for name in FACTS if row[name]}
         if machine_type := known.pop("machine_type", None):
             known = {"type": machine_type, **known}
         if "cores" in known:
@@ -49,7 +40,10 @@ def inventory(nodes: DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def with_power(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Facts with the power that TOP-, A3- and BAN-Storm would give each node (eq. 3.1 to 3.3), for a CPU-bound topology."""
+    """Facts with the power that TOP-, A3- and BAN-Storm see in each node (eq. 3.1 to 3.3).
+
+    For a topology that is bound by CPU.
+    """
     if not facts:
         return {}
     # The schedulers rank the nodes of a problem, so the smallest problem with these nodes gives

@@ -31,7 +31,7 @@ def node_facts(
     proc: Path = Path("/proc"),
     net: Path = Path("/sys/class/net"),
 ) -> dict[str, Any]:
-    """A row of node telemetry about this machine; what the machine does not tell is absent."""
+    """A row of node telemetry about this machine; what the machine does not say is absent."""
     cpu = cpu_facts(read(proc / "cpuinfo"))
     return {
         "event_time": datetime.now(UTC),
@@ -45,7 +45,7 @@ def node_facts(
 
 
 def cpu_facts(cpuinfo: str) -> dict[str, Any]:
-    """Sockets, cores per socket, GHz and flops per cycle, from what Linux says about its processors."""
+    """Sockets, cores per socket, GHz and flops per cycle, from what Linux says of them."""
     processors = [
         dict(re.findall(r"^([^\t:]+?)\s*: ?(.*)$", block, re.MULTILINE))
         for block in cpuinfo.split("\n\n")

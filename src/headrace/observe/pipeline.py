@@ -1,4 +1,4 @@
-"""The whole way: telemetry at rest or a store in, the measured sections and an account of all rows out."""
+"""The whole way: a telemetry folder or a store in, measured sections and counts of rows out."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from headrace.model.telemetry import KINDS
 from headrace.observe.classify import EVENTS, LATE, LATENESS_S, QUARANTINE, events, others
 from headrace.observe.fit import Fit
 from headrace.observe.inventory import inventory
-from headrace.observe.measured import Pair, measure
-from headrace.observe.source import at_rest, check
+from headrace.observe.sections import Pair, measure
+from headrace.observe.source import check_folder, read_files
 from headrace.observe.store import check_store, rows_of, segments
 from headrace.observe.windows import WINDOW_S, edge_windows, task_windows
 
@@ -29,9 +29,7 @@ class Observed:
     sections: dict[str, Any]
     heaviest: tuple[Pair, ...]
     fits: tuple[Fit, ...]
-    rows: dict[
-        str, dict[str, int]
-    ]  # kind -> events, late, quarantine, and duplicates among the events
+    rows: dict[str, dict[str, int]]  # kind -> events, late, quarantine, duplicates of the events
     notes: tuple[str, ...]
 
     def document(self) -> dict[str, Any]:
@@ -48,7 +46,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """How to add up, and about which topologies; None: about all, prefixed with their names if there are several."""
+    """How to add up, and about which topologies; None: all, with their names if several."""
 
     window_s: int = WINDOW_S
     traffic: str = "last"
@@ -72,9 +70,9 @@ def observe_folder(
     lateness_s: float = LATENESS_S,
     newest: int | None = None,
 ) -> Observed:
-    """What a telemetry folder tells, all of it read at once, or only the `newest` files of each kind by their names."""
-    files = check(folder, newest)
-    found = {kind: at_rest(spark, kind, files[kind]) for kind in KINDS}
+    """What a telemetry folder says, or only the `newest` files of each kind by their names."""
+    files = check_folder(folder, newest)
+    found = {kind: read_files(spark, kind, files[kind]) for kind in KINDS}
     rows = {
         kind: Rows(
             events(found[kind], kind, lateness_s=lateness_s),
@@ -82,20 +80,22 @@ def observe_folder(
         )
         for kind in KINDS
     }
-    return observed(rows, str(folder), question, unique=False)
+    return observe_rows(rows, str(folder), question, unique=False)
 
 
 def observe_store(spark: SparkSession, store: Path, question: Question) -> Observed:
-    """What a store tells."""
+    """What a store says."""
     check_store(store)
     found = {kind: rows_of(spark, store, kind, segments(store, kind)) for kind in KINDS}
     used = F.col("table") == EVENTS
     rows = {kind: Rows(found[kind].where(used), found[kind].where(~used)) for kind in KINDS}
-    return observed(rows, str(store), question, unique=True)
+    return observe_rows(rows, str(store), question, unique=True)
 
 
-def observed(rows: Mapping[str, Rows], place: str, question: Question, *, unique: bool) -> Observed:
-    """What the rows tell; `unique` says that no sample stands twice among the events."""
+def observe_rows(
+    rows: Mapping[str, Rows], place: str, question: Question, *, unique: bool
+) -> Observed:
+    """What the rows say; `unique`: no sample is twice among the events."""
     accounts = {kind: account(rows[kind].others, kind) for kind in KINDS}
     counts = {
         kind: {EVENTS: rows[kind].events.count()}
@@ -136,7 +136,7 @@ Account = dict[tuple[str, str | None, str | None], int]
 
 
 def account(rows: DataFrame, kind: str) -> Account:
-    """How many rows there are by table, reason and, if quarantined, the node they came from."""
+    """How many rows there are by table, reason and, if in quarantine, the node they came from."""
     node = F.col("node") if "node" in KINDS[kind].names else F.lit(None).cast("string")
     counts = rows.groupBy(
         "table", "reason", F.when(F.col("reason").isNotNull(), node).alias("node")
@@ -152,4 +152,5 @@ def remarks(kind: str, counts: Mapping[str, int], found: Account) -> Iterator[st
         found.items(), key=lambda item: (-item[1], str(item[0]))
     ):
         if table == QUARANTINE:
-            yield f"quarantine: {n:,} rows of {kind}{f' from node {node}' if node else ''}: {reason}"
+            source = f" from node {node}" if node else ""
+            yield f"quarantine: {n:,} rows of {kind}{source}: {reason}"

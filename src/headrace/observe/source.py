@@ -1,4 +1,4 @@
-"""Telemetry folders as Spark sees them: the same columns from Parquet and JSON lines, at rest or growing."""
+"""Telemetry folders as Spark sees them: the same columns from Parquet and from JSON lines."""
 
 # pyright: reportUnknownParameterType=false
 # pyarrow says nothing about its types.
@@ -35,20 +35,24 @@ def columns_of(kind: str) -> StructType:
     return from_arrow_schema(KINDS[kind])
 
 
-def check(folder: Path, newest: int | None = None) -> dict[str, list[Path]]:
-    """The files of each kind, or the newest of them; a folder that is not telemetry, holds nothing, or is of another version is refused."""
+def check_folder(folder: Path, newest: int | None = None) -> dict[str, list[Path]]:
+    """The files of each kind, or the newest of them.
+
+    A folder that is not telemetry, holds nothing, or is of another version is refused.
+    """
     if not folder.is_dir():
-        raise InvalidInput(
-            f"{folder}: {'is a file' if folder.exists() else 'no such folder'}; a telemetry folder is needed"
-        )
+        fault = "is a file" if folder.exists() else "no such folder"
+        raise InvalidInput(f"{folder}: {fault}; a telemetry folder is needed")
     if not any((folder / kind).is_dir() for kind in KINDS):
         raise InvalidInput(
-            f"{folder}: is not a telemetry folder; it needs at least one of the folders {', '.join(KINDS)}"
+            f"{folder}: is not a telemetry folder; "
+            f"it needs at least one of the folders {', '.join(KINDS)}"
         )
     files = {kind: sorted(_files(folder / kind))[-(newest or 0) :] for kind in KINDS}
     if not any(files.values()):
         raise InvalidInput(
-            f"{folder}: holds no telemetry yet; there is no .parquet or .jsonl file in {', '.join(KINDS)}"
+            f"{folder}: holds no telemetry yet; "
+            f"there is no .parquet or .jsonl file in {', '.join(KINDS)}"
         )
     for kind, found in files.items():
         for file in found:
@@ -76,7 +80,7 @@ def _check_file(file: Path, kind: str) -> None:
 
 
 def _version_of_parquet(file: Path, kind: str) -> int | None:
-    """The version a file names; files that other programs wrote name none, and need the columns at least."""
+    """The version a file names; files of other programs name none, and need the columns."""
     try:
         schema = pq.read_schema(file)
     except (pa.ArrowInvalid, OSError) as error:
@@ -97,13 +101,13 @@ def _version_of_lines(file: Path) -> int | None:
     """The version of the first line; a line that cannot be read is a matter for the quarantine."""
     with file.open(encoding="utf-8", errors="replace") as lines:
         try:
-            said = json.loads(lines.readline())
+            first = json.loads(lines.readline())
         except json.JSONDecodeError:
             return None
-    return said.get("version") if isinstance(said, dict) else None  # pyright: ignore[reportUnknownVariableType]
+    return first.get("version") if isinstance(first, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
-def at_rest(spark: SparkSession, kind: str, files: list[Path]) -> DataFrame:
+def read_files(spark: SparkSession, kind: str, files: list[Path]) -> DataFrame:
     """All rows of one kind, with `raw` (a line that was not JSON of this kind) and `version`."""
     parquet = [str(f) for f in files if f.suffix == ".parquet"]
     lines = [str(f) for f in files if f.suffix == ".jsonl"]
@@ -117,11 +121,11 @@ def at_rest(spark: SparkSession, kind: str, files: list[Path]) -> DataFrame:
     return found[0] if len(found) == 1 else found[0].unionByName(found[1])
 
 
-def added(spark: SparkSession, folder: Path, kind: str) -> DataFrame:
+def new_files(spark: SparkSession, folder: Path, kind: str) -> DataFrame:
     """The files of one kind as a stream, each by its `path` in one row, as they are added.
 
     A micro-batch of rows would be fixed once it is handed out: every look at it would read and copy
-    all columns. By the names of its files, `at_rest` reads only what each look needs.
+    all columns. By the names of its files, `read_files` reads only what each look needs.
     """
     # Spark would pass over files a week older than the newest one; a node that was cut off may send
     # them yet.

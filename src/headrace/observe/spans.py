@@ -1,4 +1,4 @@
-"""From when to when there are samples: clocks put in step, and windows that samples cover from end to end."""
+"""From when to when there are samples: clocks that are ahead, and windows covered completely."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLOCK_AHEAD_S = 300
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The first and the last window with samples of a topology from one node; those of edges are of no node."""
+    """The first and the last window with samples of a topology from one node (of edges: none)."""
 
     topology: str
     node: str | None
@@ -36,7 +36,7 @@ def spans_of(tasks: DataFrame, edges: DataFrame) -> list[Span]:
 
 
 def clocks_ahead(spans: Sequence[Span], window_s: int, notes: list[str]) -> dict[str, int]:
-    """Nodes whose samples begin and end later than those of the middle node, and by how many seconds."""
+    """Nodes whose samples begin and end later than those of the middle node; seconds ahead."""
     nodes = {s.node for s in spans if s.node is not None}
     first = {n: min(s.first_s for s in spans if s.node == n) for n in nodes}
     last = {n: max(s.last_s for s in spans if s.node == n) for n in nodes}
@@ -48,18 +48,20 @@ def clocks_ahead(spans: Sequence[Span], window_s: int, notes: list[str]) -> dict
     ahead = {n: shift for n, shift in ahead.items() if shift > max(CLOCK_AHEAD_S, 2 * window_s)}
     for node, shift in ahead.items():
         notes.append(
-            f"clock: `{node}` is about {shift} s ahead of the other nodes; its samples count as that much earlier"
+            f"clock: `{node}` is about {shift} s ahead of the other nodes; "
+            "its samples count as that much earlier"
         )
     return ahead
 
 
-def in_step(
+def shift_clocks(
     tasks: DataFrame, edges: DataFrame, ahead: Mapping[str, int]
 ) -> tuple[DataFrame, DataFrame]:
     """Windows of nodes whose clock is ahead, moved back by as much."""
     if not ahead:
         return tasks, edges
-    shifts = known(tasks.sparkSession, {"node": list(ahead), "shift_s": list(ahead.values())})
+    columns = {"node": list(ahead), "shift_s": list(ahead.values())}
+    shifts = small_table(tasks.sparkSession, columns)
     theirs = (
         tasks.join(shifts, "node", how="inner")
         .select("topology", F.col("task").alias("from_task"), "shift_s")
@@ -78,7 +80,7 @@ def in_step(
 def whole_windows(
     spans: Sequence[Span], ahead: Mapping[str, int], window_s: int, notes: list[str]
 ) -> dict[str, tuple[int, int]]:
-    """The first and the last window of each topology that samples cover from end to end."""
+    """The first and the last window of each topology that samples cover completely."""
     whole: dict[str, tuple[int, int]] = {}
     for topology in sorted({s.topology for s in spans}):
         # Edges carry no node, so behind a wrong clock they say nothing about where samples end.
@@ -86,35 +88,35 @@ def whole_windows(
         shift = {s: ahead.get(s.node or "", 0) for s in own}
         first, last = min(s.first_s - shift[s] for s in own), max(s.last_s - shift[s] for s in own)
         if last - first >= 2 * window_s:
-            first, last = (
-                first + window_s,
-                last - window_s,
-            )  # samples begin and end somewhere inside the outermost two
+            # Samples begin and end somewhere inside the outermost two.
+            first, last = first + window_s, last - window_s
         else:
             notes.append(
-                f"windows: `{topology}` has no whole window, so its rates may be too low; use a shorter --window"
+                f"windows: `{topology}` has no whole window, so its rates may be too low; "
+                "use a shorter --window"
             )
         whole[topology] = first, last
     return whole
 
 
-def within(windows: DataFrame, whole: Mapping[str, tuple[int, int]], window_s: int) -> DataFrame:
+def keep_whole(
+    windows: DataFrame, whole: Mapping[str, tuple[int, int]], window_s: int
+) -> DataFrame:
     """The whole windows, with their `age` (0: the last one) and how many there are."""
-    ends = zip(*whole.values(), strict=True) if whole else ([], [])
-    spans = known(
-        windows.sparkSession,
-        {"topology": list(whole), **dict(zip(("first_s", "last_s"), map(list, ends), strict=True))},
-    )
+    columns = {
+        "topology": list(whole),
+        "first_s": [first for first, _ in whole.values()],
+        "last_s": [last for _, last in whole.values()],
+    }
+    spans = small_table(windows.sparkSession, columns)
     inside = F.col("start_s").between(F.col("first_s"), F.col("last_s"))
-    age, count = (
-        F.expr(f"(last_s - start_s) div {window_s}"),
-        F.expr(f"(last_s - first_s) div {window_s} + 1"),
-    )
+    age = F.expr(f"(last_s - start_s) div {window_s}")
+    count = F.expr(f"(last_s - first_s) div {window_s} + 1")
     joined = windows.join(spans, "topology", how="inner").where(inside)
     return joined.withColumns({"age": age, "windows": count}).drop("first_s", "last_s")
 
 
-def known(spark: SparkSession, columns: Mapping[str, Sequence[Any]]) -> DataFrame:
+def small_table(spark: SparkSession, columns: Mapping[str, Sequence[Any]]) -> DataFrame:
     """A small table, beside which rows can be looked up without a shuffle."""
     types = {"node": pa.string(), "topology": pa.string()}
     arrays = {

@@ -1,8 +1,7 @@
-"""The provenance store: Parquet by kind, day and topology, in segments that are there whole or not at all.
+"""The provenance store: Parquet by kind, day and topology, in segments that are whole or not there.
 
     STORE/tasks/segment=0000000007/table=events/day=2026-03-01/topology=words/*.parquet
-    STORE/tasks/segment=0000000000-0000000006/..
-    (compacted)
+    STORE/tasks/segment=0000000000-0000000006/..                                   (compacted)
 
 A segment counts once Spark has put its `_SUCCESS` into it, and unless a wider segment holds the
 same batches. So a batch that is cut off leaves nothing that counts, and one that runs again
@@ -32,9 +31,12 @@ COMPACT_FROM = 16  # segments
 LARGE_BYTES = 256_000_000  # a segment of this size is not written again
 ROWS_PER_FILE = 5_000_000
 WRITING = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Spark's default has no least and greatest in the footer
-    "spark.sql.maxConcurrentOutputFileWriters": "64",  # up to so many partitions, rows need not be sorted by them first
-    "spark.sql.parquet.compression.codec": "zstd",  # a fifth smaller than Spark's default here, and no slower
+    # Spark's default has no least and greatest in the footer.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Up to so many partitions, rows need not be sorted by them first.
+    "spark.sql.maxConcurrentOutputFileWriters": "64",
+    # A fifth smaller than Spark's default here, and no slower.
+    "spark.sql.parquet.compression.codec": "zstd",
 }
 
 
@@ -71,9 +73,8 @@ def segments(store: Path, kind: str) -> list[Segment]:
         s for folder in (store / kind).glob("segment=*") if (s := Segment.of(folder)).complete
     )
     counting: list[Segment] = []
-    for segment in sorted(
-        complete, key=lambda s: (s.first, -s.last)
-    ):  # a wider one comes before those within it
+    # A wider one comes before those within it.
+    for segment in sorted(complete, key=lambda s: (s.first, -s.last)):
         if not counting or segment.last > counting[-1].last:
             counting.append(segment)
     return counting
@@ -92,7 +93,7 @@ def check_store(store: Path) -> None:
 
 
 def rows_of(spark: SparkSession, store: Path, kind: str, found: list[Segment]) -> DataFrame:
-    """All rows of some segments, with the `table` they belong to, their `reason` and what could not be read of them."""
+    """All rows of some segments, with their `table`, `reason` and unreadable text (`raw`)."""
     return rows_in(spark, store, kind, [segment.folder for segment in found])
 
 
@@ -125,7 +126,7 @@ def events_between(
     first: datetime,
     last: datetime,
 ) -> DataFrame:
-    """The events of some segments from a stretch of time; only files that may have some are read."""
+    """The events of some segments between two times; only files that may have some are read."""
     days = [f"day={stamp.astimezone(UTC):%Y-%m-%d}" for stamp in (first, last)]
     folders = (
         day
@@ -137,7 +138,7 @@ def events_between(
         f
         for day in folders
         for f in day.rglob("*.parquet")
-        if (at := stretch(f))[0] <= last and at[1] >= first
+        if (at := time_range(f))[0] <= last and at[1] >= first
     ]
     return rows_in(spark, store, kind, files).where(
         F.col("event_time").between(F.lit(first), F.lit(last))
@@ -145,32 +146,31 @@ def events_between(
 
 
 @lru_cache(100_000)  # a file never changes
-def stretch(events_file: Path) -> tuple[datetime, datetime]:
+def time_range(events_file: Path) -> tuple[datetime, datetime]:
     """The first and the last event time of a file of events, from its footer."""
     footer = pq.read_metadata(events_file)
     column = footer.schema.to_arrow_schema().get_field_index("event_time")
     known = [footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)]
-    if not all(
-        s is not None and s.has_min_max for s in known
-    ):  # another program wrote it: it may have any
+    if not all(s is not None and s.has_min_max for s in known):
+        # Another program wrote it: it may hold any time.
         return datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     return min(s.min for s in known), max(s.max for s in known)
 
 
 def write_segment(rows: DataFrame, folder: Path, kind: str) -> None:
-    """Write rows that have a `table`, a `reason` and `raw`, in the place of what an earlier attempt left."""
+    """Write rows with their `table`, `reason` and `raw` over what an earlier attempt left."""
     day = F.to_date("event_time").alias("day")
     columns = [F.col(name) for name in (*KINDS[kind].names, "reason", "raw", "table")]
-    written = (
+    writer = (
         rows.select(*columns, day)
         .write.mode("overwrite")
         .partitionBy("table", *partition_columns(kind))
     )
     with set_for_now(rows.sparkSession, WRITING):
-        written.option("maxRecordsPerFile", ROWS_PER_FILE).parquet(str(folder))
+        writer.option("maxRecordsPerFile", ROWS_PER_FILE).parquet(str(folder))
 
 
-def rows_written(folder: Path) -> int:
+def count_rows(folder: Path) -> int:
     """How many rows a segment has, by the footers of its files."""
     return sum(pq.read_metadata(file).num_rows for file in folder.rglob("*.parquet"))
 
@@ -195,7 +195,10 @@ def partition_columns(kind: str) -> tuple[str, ...]:
 def compact(
     spark: SparkSession, store: Path, kind: str, *, before: int, from_segments: int = COMPACT_FROM
 ) -> None:
-    """Write the small segments of batches before `before` as one, if there are many; then remove those that no longer count."""
+    """Write the small segments of batches before `before` as one, if there are many.
+
+    Segments that no longer count are then removed.
+    """
     found = [s for s in segments(store, kind) if s.last < before]
     if len(found) >= from_segments:
         large = [i for i, s in enumerate(found) if s.bytes >= LARGE_BYTES]

@@ -14,12 +14,12 @@ CELLS = 64  # bits of a long
 def task_windows(
     samples: DataFrame, window_s: int = WINDOW_S, *, unique: bool = False
 ) -> DataFrame:
-    """One row per topology, task, node, machine type and window: what the task took in, gave out and used.
+    """One row per topology, task, node, machine type and window: tuples in and out, and CPU.
 
-    `unique` says that no sample stands twice, which the store sees to.
+    `unique`: no sample is there twice, which the store sees to.
     """
     keys = ("topology", "task", "node", "machine_type", "start_s")
-    windows = added_up(
+    windows = sum_windows(
         samples, keys, ("tuples_in", "tuples_out", "cpu_ms"), window_s, unique=unique
     )
     return windows.select(
@@ -37,12 +37,12 @@ def edge_windows(
 ) -> DataFrame:
     """One row per topology, pair of tasks and window: what went from one to the other."""
     keys = ("topology", "from_task", "to_task", "start_s")
-    windows = added_up(samples, keys, ("tuples", "bytes"), window_s, unique=unique)
+    windows = sum_windows(samples, keys, ("tuples", "bytes"), window_s, unique=unique)
     components = component_of("from_task").alias("source"), component_of("to_task").alias("target")
     return windows.select(*keys, *components, "tuples", "bytes", "samples")
 
 
-def added_up(
+def sum_windows(
     samples: DataFrame, keys: Sequence[str], sums: Sequence[str], window_s: int, *, unique: bool
 ) -> DataFrame:
     """Samples added up per key; `start_s`, the start of the window, is one of the keys.
@@ -68,16 +68,16 @@ def added_up(
     )
     doubtful = F.bit_count("cells") < F.col("samples")
     group = F.xxhash64(*keys).alias("group")
-    looked_at = first.where(doubtful).select(group, *keys)
-    if looked_at.isEmpty():
+    suspects = first.where(doubtful).select(group, *keys)
+    if suspects.isEmpty():
         return first.select(*columns)
     samples_once = (
         timed.select(group, "event_time", *sums)
-        .join(F.broadcast(looked_at.select("group")), "group", how="left_semi")
+        .join(F.broadcast(suspects.select("group")), "group", how="left_semi")
         .groupBy("group", "event_time")
         .agg(*(F.max(name).alias(name) for name in sums))
     )
-    again = samples_once.groupBy("group").agg(*totals, count).join(looked_at, "group", how="inner")
+    again = samples_once.groupBy("group").agg(*totals, count).join(suspects, "group", how="inner")
     return first.where(~doubtful).select(*columns).unionByName(again.select(*columns))
 
 

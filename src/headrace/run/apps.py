@@ -22,7 +22,8 @@ def load(app: str) -> ModuleType:
         known = {path.stem.replace("_", "-"): path for path in sorted(examples().glob("*.py"))}
         if app not in known:
             raise InvalidInput(
-                f"there is no application `{app}`{nearest(app, list(known))}; there are {', '.join(known)}, or name a .py file"
+                f"there is no application `{app}`{nearest(app, list(known))}; "
+                f"there are {', '.join(known)}, or name a .py file"
             )
         file = known[app]
     if not file.exists():
@@ -41,14 +42,8 @@ def load(app: str) -> ModuleType:
 def examples() -> Path:
     """The folder of the example applications, from the installed package or the source tree."""
     package = Path(__file__).parents[1]
-    return next(
-        (
-            f
-            for f in (package / "examples" / "apps", package.parents[1] / "examples" / "apps")
-            if f.exists()
-        ),
-        package,
-    )
+    folders = (root / "examples" / "apps" for root in (package, package.parents[1]))
+    return next((folder for folder in folders if folder.exists()), package)
 
 
 def topology_of(module: ModuleType, options: Mapping[str, Any]) -> Topology:
@@ -56,13 +51,15 @@ def topology_of(module: ModuleType, options: Mapping[str, Any]) -> Topology:
     make = getattr(module, "topology", None)
     if make is None:
         raise InvalidInput(
-            f"{module.__file__}: has no function `topology`; an application has one that gives a Topology"
+            f"{module.__file__}: has no function `topology`; "
+            "an application has one that gives a Topology"
         )
     known = inspect.signature(make).parameters
     for name in options:
         if name not in known:
             raise InvalidInput(
-                f"the application has no option `{name}`{nearest(name, list(known))}; it has {', '.join(known) or 'none'}"
+                f"the application has no option `{name}`{nearest(name, list(known))}; "
+                f"it has {', '.join(known) or 'none'}"
             )
     made = make(**options)
     if not isinstance(made, Topology):
@@ -74,7 +71,7 @@ def topology_of(module: ModuleType, options: Mapping[str, Any]) -> Topology:
 
 
 def _send_by_value(module: ModuleType) -> None:
-    """Have Spark's workers get the application's code itself: they could not import a file that lies only here."""
+    """Send the application's code itself to Spark's workers, which cannot import its file."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(module)

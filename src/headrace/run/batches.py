@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import Literal
 
 from headrace.errors import HeadraceError, InvalidInput
+from headrace.model.files import write_whole
 from headrace.model.topology import Topology, task_name
-from headrace.run.compiling import Compiled, compiled
-from headrace.run.measured import record
+from headrace.run.batch_telemetry import record_batch
+from headrace.run.compiling import CompiledBatch, compile_batch
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.stages import stages
-from headrace.run.state import Commit, Store, write_whole
-from headrace.run.task import Report
+from headrace.run.state import Commit, Store
+from headrace.run.task import TaskReport
 
 OnError = Literal["stop", "quarantine"]
-Job = Callable[
-    [Compiled, Topology], Sequence[Report]
-]  # runs the stages; gives a report of every task
-KeepInput = Callable[[Path], None]  # writes the batch's input into a folder
+# Runs the stages; gives a report of every task.
+RunStages = Callable[[CompiledBatch, Topology], Sequence[TaskReport]]
+SaveInput = Callable[[Path], None]  # writes the batch's input into a folder
 
 
 class BoltFailed(HeadraceError):
@@ -43,11 +43,11 @@ class BatchDone:
     batch: int
     seconds: float
     plan: str | None
-    tuples: int  # taken in by the spouts
+    tuples: int  # that the spouts took from their sources
     remote_bytes: int  # between nodes, as the tasks really ran
     total_bytes: int
     misplaced: tuple[str, ...]  # tasks that did not run on the node of the plan
-    reports: tuple[Report, ...] = field(repr=False, default=())
+    reports: tuple[TaskReport, ...] = field(repr=False, default=())
     failure: str | None = None  # the batch was put aside
     ended: float = 0.0  # seconds since 1970
 
@@ -57,9 +57,7 @@ class Settings:
     """How to run."""
 
     checkpoint: Path  # a folder that the driver and all tasks can read and write
-    hosts: Mapping[str, str] | None = (
-        None  # node -> host; None: places are not looked at, as in local mode
-    )
+    hosts: Mapping[str, str] | None = None  # node -> host; None: places are not looked at
     batches: int | None = None  # stop after so many; None: when the sources end, or never
     once: bool = False  # take what the sources hold now, batch by batch, and end
     interval_s: float = 0.0  # least time from the start of one batch to the start of the next
@@ -80,12 +78,13 @@ class Batches:
         for output in topology.outputs:
             output.sink.open(run_name)
 
-    def run(self, batch: int, job: Job, keep_input: KeepInput) -> BatchDone | None:
+    def run(self, batch: int, run_stages: RunStages, save_input: SaveInput) -> BatchDone | None:
         """Run a batch; None if it was committed before."""
         last, start = self.store.last(), time.time()
         if last.batch > batch:
             raise InvalidInput(
-                f"{self.settings.checkpoint}: its commits are ahead of the stream; the folder was changed by hand"
+                f"{self.settings.checkpoint}: its commits are ahead of the stream; "
+                "the folder was changed by hand"
             )
         if last.batch == batch:
             return None
@@ -93,78 +92,82 @@ class Batches:
         topology = self.topology if placement is None else self.topology.with_tasks(placement.tasks)
         self.store.batch_folder(batch)
         attempt, folder = uuid.uuid4().hex[:8], self.settings.checkpoint
-        ready = compiled(
+        ready = compile_batch(
             topology, self.order, placement, last, batch=batch, attempt=attempt, folder=folder
         )
-        reports = job(ready, topology)
+        reports = run_stages(ready, topology)
         failed = next((r for r in reports if r.failure is not None), None)
         if failed is not None:
-            self._put_aside(failed, batch, keep_input)
+            self._put_aside(failed, batch, save_input)
             for i, output in enumerate(topology.outputs):
-                output.sink.deliver(
-                    batch, ready.parts[i], ()
-                )  # nothing of it, and what tasks have written goes away
-            self.store.commit(
-                replace(
-                    last,
-                    batch=batch,
-                    quarantined=True,
-                    facts={"task": failed.task, "error": failed.failure},
-                )
-            )
+                # Nothing of the batch, and what tasks have written goes away.
+                output.sink.deliver(batch, ready.parts[i], ())
+            facts = {"task": failed.task, "error": failed.failure}
+            self.store.commit(replace(last, batch=batch, quarantined=True, facts=facts))
         else:
             for i, output in enumerate(topology.outputs):
                 files = [Path(file) for r in reports for number, file in r.parts if number == i]
                 output.sink.deliver(batch, ready.parts[i], files)
-            state = dict.fromkeys(entry for r in reports for entry in r.state)
-            carried = tuple(entry for r in reports for entry in r.carried)
-            for entry in (*state, *carried):
-                if not (folder / entry.file).exists():
-                    raise InvalidInput(
-                        f"{folder}: {entry.file} was written by a task and is not there; all nodes must share the folder"
-                    )
-            facts = {
-                "plan": placement.name if placement else None,
-                "tasks": {n: c.tasks for n, c in topology.components.items()},
-            }
-            self.store.commit(Commit(batch, tuple(state), carried, last.run, facts=facts))
-        done = self._told(reports, placement, batch, time.time() - start, failed)
+            self._commit(topology, placement, reports, batch, last)
+        done = self._outcome(reports, placement, batch, time.time() - start, failed)
         if self.settings.telemetry is not None and failed is None:
-            record(
-                self.settings.telemetry,
-                topology,
-                batch,
-                [(r, node_of(r, self.settings.hosts)) for r in reports],
-                placement,
-            )
+            located = [(r, node_of(r, self.settings.hosts)) for r in reports]
+            record_batch(self.settings.telemetry, topology, batch, located, placement)
         self.settings.listen(done)
         return done
 
-    def _put_aside(self, failed: Report, batch: int, keep_input: KeepInput) -> None:
+    def _commit(
+        self,
+        topology: Topology,
+        placement: Placement | None,
+        reports: Sequence[TaskReport],
+        batch: int,
+        last: Commit,
+    ) -> None:
+        """Make a batch final: the next one starts from what its tasks have written."""
+        folder = self.settings.checkpoint
+        state = dict.fromkeys(entry for r in reports for entry in r.state)
+        carried = tuple(entry for r in reports for entry in r.carried)
+        for entry in (*state, *carried):
+            if not (folder / entry.file).exists():
+                raise InvalidInput(
+                    f"{folder}: {entry.file} was written by a task and is not there; "
+                    "all nodes must share the folder"
+                )
+        facts = {
+            "plan": placement.name if placement else None,
+            "tasks": {n: c.tasks for n, c in topology.components.items()},
+        }
+        self.store.commit(Commit(batch, tuple(state), carried, last.run, facts=facts))
+
+    def _put_aside(self, failed: TaskReport, batch: int, save_input: SaveInput) -> None:
         """Keep the batch that a component could not take, or give up."""
         if self.settings.on_error == "stop":
             raise BoltFailed(
-                f"component `{failed.component}`, task {failed.task}, batch {batch}: {failed.failure}",
-                task=failed.task, fix="mend the component and start again, or put such batches aside with --on-error quarantine",
-            )  # fmt: skip
+                f"component `{failed.component}`, task {failed.task}, batch {batch}: "
+                f"{failed.failure}",
+                task=failed.task,
+                fix="mend the component and start again, "
+                "or put such batches aside with --on-error quarantine",
+            )
         folder = self.settings.checkpoint / "quarantine" / f"batch={batch}"
         folder.mkdir(parents=True, exist_ok=True)
-        keep_input(folder / "input")
-        told = {
+        save_input(folder / "input")
+        error = {
             "batch": batch,
             "component": failed.component,
             "task": failed.task,
             "error": failed.failure,
         }
-        write_whole(folder / "error.json", json.dumps(told).encode())
+        write_whole(folder / "error.json", json.dumps(error), durable=True)
 
-    def _told(
+    def _outcome(
         self,
-        reports: Sequence[Report],
+        reports: Sequence[TaskReport],
         placement: Placement | None,
         batch: int,
         seconds: float,
-        failed: Report | None,
+        failed: TaskReport | None,
     ) -> BatchDone:
         hosts = self.settings.hosts
         node = {(r.component, r.number): node_of(r, hosts) for r in reports}
@@ -181,7 +184,7 @@ class Batches:
             seconds=seconds,
             plan=placement.name if placement else None,
             tuples=sum(r.tuples_in for r in reports if self.topology.components[r.component].spout),
-            remote_bytes=sum(size for here, there, size in edges if here != there),
+            remote_bytes=sum(size for source, target, size in edges if source != target),
             total_bytes=sum(size for _, _, size in edges),
             misplaced=tuple(task_name(component, number + 1) for component, number in away),
             reports=tuple(reports),
@@ -190,8 +193,8 @@ class Batches:
         )
 
 
-def node_of(report: Report, hosts: Mapping[str, str] | None) -> str:
-    """The node that a task ran on; a machine that no node stands on goes by its own name."""
+def node_of(report: TaskReport, hosts: Mapping[str, str] | None) -> str:
+    """The node that a task ran on; a machine that is no node goes by its own name."""
     for node, host in (hosts or {}).items():
         if node in report.where or host in report.where:
             return node

@@ -1,4 +1,4 @@
-"""Calling a component's function: over Arrow tables, pandas frames or single tuples, with or without keyed state.
+"""Calling a component's function: over Arrow tables, pandas frames or single tuples.
 
 A function takes the table (frame, tuple) first, and by name whatever it wants of `state`, `source`
 (the component that sent it), `batch` and `task`. It gives a table, or a mapping from stream to
@@ -27,7 +27,7 @@ DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Calling:
+class CallFacts:
     """What a function may ask for by name."""
 
     source: str
@@ -36,30 +36,31 @@ class Calling:
 
 
 def call(
-    code: Code, table: pa.Table, state: pa.Table | None, given: Calling
+    code: Code, table: pa.Table, state: pa.Table | None, given: CallFacts
 ) -> tuple[Tables, pa.Table | None]:
     """The streams that a function emits, and its new state."""
     if code.function is None:
         return {DEFAULT: table}, state
-    extras = wanted(code.function, given)
+    extras = pick_facts(code.function, given)
     match code.form:
         case "tuple":
             return _one_by_one(code, code.function, table, state, extras)
         case "pandas":
             frame = None if state is None else state.to_pandas()
             result, new = _with_state(code.function, table.to_pandas(), frame, extras)
-            kept = None if new is None or code.state is None else _to_arrow(new, code.state.schema)
-            return _streams(result, code.schema), kept
+            if new is not None and code.state is not None:
+                new = _to_arrow(new, code.state.schema)
+            return _streams(result, code.schema), new
         case "arrow":
             result, new = _with_state(code.function, table, state, extras)
             return _streams(result, code.schema), new
 
 
-def wanted(function: Function, given: Calling) -> dict[str, Any]:
-    """Those of the things on offer that the function names."""
+def pick_facts(function: Function, given: CallFacts) -> dict[str, Any]:
+    """Those of the facts that the function has a parameter for."""
     try:
         names = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # some built-in functions do not tell
+    except (TypeError, ValueError):  # some built-in functions do not say
         return {}
     return {name: value for name, value in asdict(given).items() if name in names}
 
@@ -72,7 +73,8 @@ def _with_state(
     result = function(table, state=state, **extras)
     if not isinstance(result, tuple) or len(cast("tuple[Any, ...]", result)) != 2:
         raise InvalidInput(
-            f"a bolt with keyed state gives a pair (output, new state); this one gave {type(result).__name__}"
+            "a bolt with keyed state gives a pair (output, new state); "
+            f"this one gave {type(result).__name__}"
         )
     return cast("tuple[Any, Any]", result)
 
@@ -101,10 +103,10 @@ def _to_arrow(rows: Any, schema: pa.Schema | None) -> pa.Table:
 def _one_by_one(
     code: Code, function: Function, table: pa.Table, state: pa.Table | None, extras: dict[str, Any]
 ) -> tuple[Tables, pa.Table | None]:
-    keyed, held = code.state, None
+    keyed, by_key = code.state, None
     if keyed is not None and state is not None:
-        held = {_key(row, keyed): row for row in state.to_pylist()}
-        extras["state"] = held
+        by_key = {_key(row, keyed): row for row in state.to_pylist()}
+        extras["state"] = by_key
     emitted: dict[str, list[Mapping[str, Any]]] = {}
     for row in table.to_pylist():
         for out in cast("Iterable[Any]", function(row, **extras) or ()):
@@ -113,9 +115,9 @@ def _one_by_one(
     streams = {
         stream: pa.Table.from_pylist(rows, schema=code.schema) for stream, rows in emitted.items()
     }
-    if held is None or keyed is None:
+    if by_key is None or keyed is None:
         return streams, None
-    return streams, pa.Table.from_pylist(list(held.values()), schema=keyed.schema)
+    return streams, pa.Table.from_pylist(list(by_key.values()), schema=keyed.schema)
 
 
 def _key(row: Mapping[str, Any], keyed: Keyed) -> Any:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def executor_cores(spark: SparkSession) -> dict[str, int]:
-    """Cores per host, over all executors that are there."""
+    """Cores per host, over all executors that are up."""
     context = cast(Any, spark.sparkContext)
-    listed = context._jsc.sc().statusStore().executorList(True)
+    executors = context._jsc.sc().statusStore().executorList(True)
     cores: dict[str, int] = {}
-    for i in range(listed.size()):
-        executor = listed.apply(i)
+    for i in range(executors.size()):
+        executor = executors.apply(i)
         if executor.id() != "driver":
             host = str(executor.hostPort()).rpartition(":")[0]
             cores[host] = cores.get(host, 0) + int(executor.totalCores())
@@ -41,7 +41,8 @@ def wait_for_hosts(
             return cores
         if clock() > deadline:
             raise Unsupported(
-                f"no executor on {', '.join(sorted(missing))} after {seconds:g} s; there are executors on {', '.join(sorted(cores)) or 'no host'}",
+                f"no executor on {', '.join(sorted(missing))} after {seconds:g} s; "
+                f"there are executors on {', '.join(sorted(cores)) or 'no host'}",
                 fix="name the plan's nodes as the cluster's executors are named",
             )
         time.sleep(0.2)

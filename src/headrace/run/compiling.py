@@ -14,7 +14,7 @@ from headrace.run.task import Part, Role, Seat, Stage, Target
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledBatch:
     """The stages of a batch, and the node that each of their seats belongs to (None: any)."""
 
     stages: tuple[Stage, ...]
@@ -22,7 +22,7 @@ class Compiled:
     parts: Mapping[int, Path]  # output -> where its parts are written
 
 
-def compiled(
+def compile_batch(
     topology: Topology,
     order: Stages,
     placement: Placement | None,
@@ -31,8 +31,8 @@ def compiled(
     batch: int,
     attempt: str,
     folder: Path,
-) -> Compiled:
-    """Compile a batch; the topology has the task counts of the plan."""
+) -> CompiledBatch:
+    """The stages of a batch; the topology has the task counts of the plan."""
     targets = _targets(topology, order)
     sources = {
         name: tuple((s, how) for s, t, how in subscriptions(topology.components) if t == name)
@@ -50,11 +50,11 @@ def compiled(
     seats = [
         _seats(topology, order, at, targets, placement, last) for at in range(len(order.levels))
     ]
-    here: list[Stage] = []
+    made: list[Stage] = []
     for at, row in enumerate(seats):
         following = seats[at + 1] if at + 1 < len(seats) else ()
         names = {seat.component for seat in row}
-        here.append(
+        made.append(
             Stage(
                 batch=batch,
                 folder=str(folder),
@@ -75,7 +75,7 @@ def compiled(
         tuple(None if placement is None else placement.node((s.component, s.number)) for s in row)
         for row in seats
     )
-    return Compiled(tuple(here), nodes, parts)
+    return CompiledBatch(tuple(made), nodes, parts)
 
 
 def _targets(topology: Topology, order: Stages) -> dict[str, tuple[Target, ...]]:

@@ -1,8 +1,8 @@
-"""A topology as one Structured Streaming query: every micro-batch runs the topology's stages where the plan says.
+"""A topology as one Structured Streaming query, whose batches run where the plan says.
 
-All spouts are one tagged stream, so that one batch id covers them. The stages of a batch are one
-Spark job; blocks go through Spark's own shuffle. Spark commits after us; a batch that Spark runs
-again although it is committed here is passed over.
+All spouts are one stream of tagged rows, so that one batch id covers them. The stages of a batch
+are one Spark job; blocks go through Spark's own shuffle. Spark commits after us; a batch that Spark
+runs again although it is committed here is passed over.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from headrace.errors import HeadraceError, InvalidInput
 from headrace.model.topology import Topology
 from headrace.run.batches import Batches, Settings
 from headrace.run.cluster import executor_cores
-from headrace.run.compiling import Compiled
-from headrace.run.located import forget_shuffles, sent
+from headrace.run.compiling import CompiledBatch
+from headrace.run.located import forget_shuffles, send_to_hosts
 from headrace.run.placement import PlanInForce
-from headrace.run.task import Report, Reports, Stage, divide, run_seat, settle
+from headrace.run.task import Reports, Stage, TaskReport, divide, run_seat, settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +46,7 @@ def run(
 
 
 class Latest(AccumulatorParam[Any]):
-    """Collects the reports of tasks that succeeded; of a task that ran twice, the later report stays."""
+    """Collects the reports of tasks that succeeded; if a task ran twice, the later one stays."""
 
     def zero(self, value: Any) -> Any:
         return {}
@@ -69,7 +69,7 @@ class Running:
         self._enough = threading.Event()
         self._reports = spark.sparkContext.accumulator(cast(Any, {}), Latest())
         self._started = threading.Event()
-        self._query = self._start(tagged(spark, topology), topology.name)
+        self._query = self._start(stream_of_spouts(spark, topology), topology.name)
         self._started.set()
 
     def wait(self) -> int:
@@ -105,14 +105,15 @@ class Running:
             raise InvalidInput("no further batch is wanted")
         try:
             done = self.batches.run(
-                batch, lambda ready, topology: self._job(spouts, ready, topology), lambda folder: spouts.write.parquet(str(folder), mode="overwrite")
-            )  # fmt: skip
+                batch,
+                lambda ready, topology: self._run_stages(spouts, ready, topology),
+                lambda folder: spouts.write.parquet(str(folder), mode="overwrite"),
+            )
         except Exception as error:
             self._failure = self._failure or error  # Spark hands on its text only
             if isinstance(error, HeadraceError) and "HEADRACE_SPARK_LOG" not in os.environ:
-                self._context.setLogLevel(
-                    "OFF"
-                )  # the refusal says it all; Spark would add two stack traces
+                # The refusal says it all; Spark would add two stack traces.
+                self._context.setLogLevel("OFF")
             raise
         self.done += done is not None
         if self.settings.batches is not None and self.done >= self.settings.batches:
@@ -120,59 +121,68 @@ class Running:
             while self._query.isActive:  # let nothing begin between this batch and the stop
                 time.sleep(0.01)
 
-    def _job(self, spouts: DataFrame, ready: Compiled, topology: Topology) -> list[Report]:
+    def _run_stages(
+        self, spouts: DataFrame, ready: CompiledBatch, topology: Topology
+    ) -> list[TaskReport]:
         """Run the stages as one Spark job."""
         self._reports.value = {}
         hosts, report = self.settings.hosts, self._reports.add
         # For a host that is lost Spark would wait as long as for one that is busy, in every stage.
-        there = executor_cores(spouts.sparkSession) if hosts is not None else {}
-        packets = taken_in(spouts, ready.stages[0], topology)
+        up = executor_cores(spouts.sparkSession) if hosts is not None else {}
+        packets = blocks_for_spouts(spouts, ready.stages[0], topology)
         for stage, nodes in zip(ready.stages, ready.nodes, strict=True):
             wished = [
                 None if hosts is None or node is None else hosts.get(node, node) for node in nodes
             ]
-            where = [host if host in there else None for host in wished]
-            packets = sent(packets, where).mapPartitionsWithIndex(seated(stage, report))
+            where = [host if host in up else None for host in wished]
+            packets = send_to_hosts(packets, where).mapPartitionsWithIndex(
+                runner_of_seats(stage, report)
+            )
         try:
             packets.collect()  # nothing comes back: the last stage has nobody to send to
         except Exception as error:
-            if (crash := crashed(ready, cast(Reports, self._reports.value), str(error))) is None:
+            crash = report_of_crash(ready, cast(Reports, self._reports.value), str(error))
+            if crash is None:
                 raise
             return [crash]
         forget_shuffles(packets)
-        came = cast(Reports, self._reports.value)
+        reports = cast(Reports, self._reports.value)
         return [
-            came[stage.batch, s.role, s.component, s.number]
+            reports[stage.batch, s.role, s.component, s.number]
             for stage in ready.stages
             for s in stage.seats
             if s.role != "wait"
         ]
 
 
-def crashed(ready: Compiled, came: Reports, words: str) -> Report | None:
-    """The report of a task that took its whole process down, as memory that ran out does; None if Spark failed for another reason."""
-    if CRASHED not in words:
+def report_of_crash(ready: CompiledBatch, reports: Reports, message: str) -> TaskReport | None:
+    """The report of a task that took its process down; None if Spark failed for another reason."""
+    if CRASHED not in message:
         return None
     for stage, nodes in zip(ready.stages, ready.nodes, strict=True):
         done = [
-            s.role == "wait" or (stage.batch, s.role, s.component, s.number) in came
+            s.role == "wait" or (stage.batch, s.role, s.component, s.number) in reports
             for s in stage.seats
         ]
         if not all(done):  # stages run one after another, so it was here
-            named = re.search(r"Task (\d+) in stage \S+ failed", words)
-            told = int(named[1]) if named is not None else len(done)
-            index = (
-                told if told < len(done) and not done[told] else done.index(False)
-            )  # Spark may number parts of a source
-            seat, where = stage.seats[index], nodes[index] or "unknown"
-            failure = "the process that ran it ended without a word; perhaps memory ran out, or a library crashed"
-            return Report(
-                seat.role, seat.component, seat.number, (where,), time.time(), failure=failure
+            match = re.search(r"Task (\d+) in stage \S+ failed", message)
+            named = int(match[1]) if match is not None else len(done)
+            if named >= len(done) or done[named]:  # Spark may number parts of a source
+                named = done.index(False)
+            seat, where = stage.seats[named], nodes[named] or "unknown"
+            return TaskReport(
+                seat.role,
+                seat.component,
+                seat.number,
+                (where,),
+                time.time(),
+                failure="the process that ran it ended without a word; "
+                "perhaps memory ran out, or a library crashed",
             )
     return None
 
 
-def tagged(spark: SparkSession, topology: Topology) -> DataFrame:
+def stream_of_spouts(spark: SparkSession, topology: Topology) -> DataFrame:
     """All spouts as one stream: the spout's name, and its row in a column of that name."""
     streams: list[DataFrame] = []
     for name, code in topology.code.items():
@@ -180,16 +190,16 @@ def tagged(spark: SparkSession, topology: Topology) -> DataFrame:
             rows = code.source(spark)
             if not rows.isStreaming:
                 raise InvalidInput(
-                    f"spout `{name}`: its source gives a table; a stream is needed, as spark.readStream gives"
+                    f"spout `{name}`: its source gives a table; "
+                    "a stream is needed, as spark.readStream gives"
                 )
             streams.append(rows.select(F.lit(name).alias("spout"), F.struct("*").alias(name)))
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), streams)
 
 
-def taken_in(spouts: DataFrame, first: Stage, topology: Topology) -> RDD[Any]:
+def blocks_for_spouts(spouts: DataFrame, first: Stage, topology: Topology) -> RDD[Any]:
     """The batch as blocks for the spouts' tasks."""
-    # One Arrow message per few thousand rows, straight from the JVM: rows never become Python
-    # objects.
+    # An Arrow message per few thousand rows, straight from the JVM: no row becomes a Python object.
     frame = cast(Any, spouts)
     schema = to_arrow_schema(spouts.schema, timezone="UTC")
     messages: RDD[Any] = RDD(
@@ -205,13 +215,13 @@ def taken_in(spouts: DataFrame, first: Stage, topology: Topology) -> RDD[Any]:
     return messages.mapPartitionsWithIndex(hand_out)
 
 
-def seated(
+def runner_of_seats(
     stage: Stage, report: Callable[[Reports], None]
 ) -> Callable[[int, Iterable[bytes]], Iterator[Any]]:
-    """What Spark runs on each partition of a stage."""
+    """What Spark calls on each partition of a stage."""
 
-    def seat(index: int, arrived: Iterable[bytes]) -> Iterator[Any]:
+    def run_one(index: int, arrived: Iterable[bytes]) -> Iterator[Any]:
         settle()
         return run_seat(stage, index, arrived, report)
 
-    return seat
+    return run_one

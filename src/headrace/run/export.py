@@ -17,7 +17,9 @@ from headrace.model.problem import CPU, UNPLACED
 from headrace.model.read import Inputs
 
 MEMORY = 1
-JVM_OVERHEAD = 0.1  # of the executor's memory, and at least OVERHEAD_MB: what Spark adds by default outside the heap
+# What Spark adds by default outside the heap: a share of the executor's memory, and at least so
+# many MB.
+JVM_OVERHEAD = 0.1
 OVERHEAD_MB = 384
 
 
@@ -32,7 +34,7 @@ class Executor:
 
 
 def executors(inputs: Inputs) -> list[Executor]:
-    """One executor per node in use: a core per 100 points of CPU asked for, and the memory of its tasks."""
+    """One executor per node in use, with a core per 100 points and the memory of its tasks."""
     problem = build(inputs)
     if problem.current is None:
         raise InvalidInput(
@@ -49,9 +51,8 @@ def executors(inputs: Inputs) -> list[Executor]:
         points = points + problem.cpu_rate[components, kind] * problem.share[here]
         memory_mb = float(problem.demand[components, MEMORY].sum())
         tasks = int(here.sum())
-        cores = (
-            -(-float(points.sum()) // 100) if points.sum() > 0 else tasks
-        )  # nothing known: a core for each task
+        # Where no CPU is known, a core for each task.
+        cores = -(-float(points.sum()) // 100) if points.sum() > 0 else tasks
         found.append(Executor(node, max(1, int(cores)), max(1024, int(-(-memory_mb // 1))), tasks))
     return found
 
@@ -65,7 +66,7 @@ def shapes(found: list[Executor]) -> dict[tuple[int, int], list[Executor]]:
 
 
 def spark(inputs: Inputs) -> dict[str, Any]:
-    """Settings for spark-submit. Spark gives all executors of a job one shape: the largest, and a note says so."""
+    """Settings for spark-submit; all executors get the largest shape, since Spark has but one."""
     found = executors(inputs)
     cores, memory_mb = max(e.cores for e in found), max(e.memory_mb for e in found)
     tasks = sum(e.tasks for e in found)
@@ -82,7 +83,8 @@ def spark(inputs: Inputs) -> dict[str, Any]:
     notes = [f"on {', '.join(e.node for e in found)}"]
     if len(shapes(found)) > 1:
         notes.append(
-            "the plan's executors differ in shape and Spark's may not: all get the largest; `export kubernetes` keeps the shapes apart"
+            "the plan's executors differ in shape and Spark's may not: all get the largest; "
+            "`export kubernetes` keeps the shapes apart"
         )
     submit = " ".join(["spark-submit", *(f"--conf {key}={value}" for key, value in conf.items())])
     return {
@@ -98,7 +100,7 @@ def spark(inputs: Inputs) -> dict[str, Any]:
 
 
 def kubernetes(inputs: Inputs, *, label: str = "kubernetes.io/hostname") -> list[dict[str, Any]]:
-    """One pod template per shape, for `spark.kubernetes.executor.podTemplateFile`: requests, limits and the nodes it may stand on."""
+    """One pod template per shape, for `spark.kubernetes.executor.podTemplateFile`."""
     return [
         _pod(number, cores, memory_mb, alike, label)
         for number, ((cores, memory_mb), alike) in enumerate(shapes(executors(inputs)).items(), 1)
@@ -123,7 +125,8 @@ def _pod(
             "labels": {"headrace-shape": str(number)},
             "annotations": {
                 "headrace/executors": str(len(nodes)),
-                "headrace/conf": f"spark.executor.instances={len(nodes)} spark.executor.cores={cores} spark.executor.memory={memory_mb}m",
+                "headrace/conf": f"spark.executor.instances={len(nodes)} "
+                f"spark.executor.cores={cores} spark.executor.memory={memory_mb}m",
             },
         },
         "spec": {

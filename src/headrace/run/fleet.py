@@ -64,10 +64,6 @@ class Fleet:
     def hosts(self) -> dict[str, str]:
         return {machine.name: machine.host for machine in self.machines}
 
-    @property
-    def cores(self) -> dict[str, int]:
-        return {machine.name: machine.cores for machine in self.machines}
-
     def settings(self) -> dict[str, str]:
         """What a session needs to use all of the fleet: one executor per worker, all its cores."""
         return {
@@ -79,7 +75,7 @@ class Fleet:
             "spark.driver.bindAddress": self.host,
         }
 
-    def stands_for(self, machines: Sequence[Machine]) -> bool:
+    def has_machines(self, machines: Sequence[Machine]) -> bool:
         """Whether these are its machines, at whatever addresses."""
         return [replace(machine, host="") for machine in self.machines] == [
             replace(machine, host="") for machine in machines

@@ -18,15 +18,18 @@ from pyspark.serializers import NoOpSerializer, pack_long
 
 SETTINGS = {
     "spark.locality.wait": "30s",
-    "spark.shuffle.reduceLocality.enabled": "false",  # Spark's own wish to be near the data would mix with ours
+    "spark.shuffle.reduceLocality.enabled": "false",  # Spark's own wishes would mix with ours
     "spark.speculation": "false",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "headrace.run.daemon",
 }
 
 
-def sent(records: RDD[tuple[int, Any]], hosts: Sequence[str | None]) -> RDD[bytes]:
-    """Records sent to partitions by their first element; partition i holds pickled lists of what came, and stands on host i (None: anywhere)."""
+def send_to_hosts(records: RDD[tuple[int, Any]], hosts: Sequence[str | None]) -> RDD[bytes]:
+    """Records sent to partitions by their first element; partition i is on host i (None: anywhere).
+
+    A partition holds pickled lists of what came.
+    """
     partitions, context = len(hosts), cast(Any, records.context)
 
     def chunks(_: int, mine: Iterable[tuple[int, Any]]) -> Iterator[bytes]:
@@ -45,9 +48,8 @@ def sent(records: RDD[tuple[int, Any]], hosts: Sequence[str | None]) -> RDD[byte
     if any(host is not None for host in hosts):
         shuffled = _located(context, hosts, records.getNumPartitions()).zip(shuffled)
     chunks_and_fillers: RDD[bytes] = RDD(shuffled, records.context, NoOpSerializer())
-    return chunks_and_fillers.filter(
-        lambda chunk: len(chunk) > 0
-    )  # the zipped ones come in turn with empty elements
+    # Zipped chunks come in turn with empty elements.
+    return chunks_and_fillers.filter(lambda chunk: len(chunk) > 0)
 
 
 def _located(context: Any, hosts: Sequence[str | None], elements: int) -> Any:
@@ -77,5 +79,5 @@ def _object(package: Any, name: str) -> Any:
 
 
 def forget_shuffles(rdd: RDD[Any]) -> None:
-    """Remove the shuffle files of a batch that is over; Spark itself would wait for Java's garbage collection."""
+    """Remove the shuffle files of a batch that is over; Spark would wait for Java's collector."""
     cast(Any, rdd)._jrdd.rdd().cleanShuffleDependencies(False)

@@ -26,9 +26,7 @@ class Placement:
     name: str
     tasks: Mapping[str, int]  # component -> count
     places: Mapping[Task, tuple[str, int]]  # -> node and worker
-    nodes: Mapping[str, Node] = field(
-        default_factory=dict[str, Node]
-    )  # what is known about the nodes
+    nodes: Mapping[str, Node] = field(default_factory=dict[str, Node])  # what is known of them
 
     def node(self, task: Task) -> str:
         return self.places[task][0]
@@ -47,13 +45,12 @@ def read_placement(file: str | os.PathLike[str], topology: Topology) -> Placemen
     inputs = read((Path(file),))
     if inputs.document.plan is None:
         raise InvalidInput(f"{file}: holds no plan; write one with headrace place .. --out")
-    placement = placement_of(
+    return placement_from_section(
         inputs.document.plan, topology, name=Path(file).name, nodes=_nodes(inputs)
     )
-    return placement
 
 
-def placement_of(
+def placement_from_section(
     plan: PlanSection,
     topology: Topology,
     *,
@@ -65,21 +62,21 @@ def placement_of(
     for component, number, node, worker in _entries(plan, topology.name):
         if component not in topology.components:
             raise InvalidInput(
-                f"the plan places {task_name(component, number)}; the topology `{topology.name}` has no such component"
+                f"the plan places {task_name(component, number)}; "
+                f"the topology `{topology.name}` has no such component"
             )
         if (component, number - 1) in places:
             raise InvalidInput(f"the plan places {task_name(component, number)} twice")
         places[component, number - 1] = (node, worker)
-    counts = Counter(component for component, _ in places)
+    counts, stated = Counter(component for component, _ in places), plan.tasks or {}
     for component in topology.components:
-        wanted = (plan.tasks or {}).get(
-            component,
-            (plan.tasks or {}).get(f"{topology.name}/{component}", max(1, counts[component])),
-        )
-        for number in range(max(wanted, counts[component])):
+        placed = counts[component]
+        wanted = stated.get(component, stated.get(f"{topology.name}/{component}", max(1, placed)))
+        for number in range(max(wanted, placed)):
             if (component, number) not in places or number >= wanted:
                 raise InvalidInput(
-                    f"the plan has {wanted} tasks of `{component}` and does not place {task_name(component, number + 1)}"
+                    f"the plan has {wanted} tasks of `{component}` "
+                    f"and does not place {task_name(component, number + 1)}"
                 )
     return Placement(name, dict(counts), places, nodes or {})
 
@@ -90,18 +87,18 @@ def _entries(plan: PlanSection, topology: str) -> Iterator[tuple[str, int, str, 
         component, _, number = task.rpartition(".")
         if not number.isdecimal():
             raise InvalidInput(f"the plan places `{task}`; tasks are called component.N")
-        if (owned := _own(component, topology)) is not None:
-            yield owned, int(number), where.node, where.worker
+        if (own := _own_name(component, topology)) is not None:
+            yield own, int(number), where.node, where.worker
     for component, runs in (plan.placement or {}).items():
-        if (owned := _own(component, topology)) is not None:
+        if (own := _own_name(component, topology)) is not None:
             yield from (
-                (owned, number, node, worker)
+                (own, number, node, worker)
                 for node, worker, first, last in runs
                 for number in range(first, last + 1)
             )
 
 
-def _own(component: str, topology: str) -> str | None:
+def _own_name(component: str, topology: str) -> str | None:
     """The component's own name; None if it belongs to another topology."""
     owner, slash, name = component.rpartition("/")
     return component if not slash else name if owner == topology else None
@@ -115,7 +112,7 @@ def _nodes(inputs: Inputs) -> dict[str, Node]:
 
 
 class PlanInForce:
-    """Holds the plan; a new one takes effect at the next batch. With a file, a change of the file is a new plan."""
+    """The plan of a run; a new one, or a change of its file, holds from the next batch on."""
 
     def __init__(
         self,
@@ -126,17 +123,13 @@ class PlanInForce:
         check: Callable[[Placement], None] = lambda placement: None,
         say: Callable[[str], None] = lambda message: None,
     ) -> None:
-        self._topology, self._file, self._check, self._say = (
-            topology,
-            None if file is None else Path(file),
-            check,
-            say,
-        )
+        self._topology, self._check, self._say = topology, check, say
+        self._file = None if file is None else Path(file)
         self._lock = threading.Lock()
-        self._seen = self._stamp()
-        self._placement = (
-            read_placement(self._file, topology) if self._file is not None else placement
-        )
+        self._read_at = self._stamp()
+        self._placement = placement
+        if self._file is not None:
+            self._placement = read_placement(self._file, topology)
         if self._placement is not None:
             check(self._placement)
 
@@ -148,14 +141,15 @@ class PlanInForce:
 
     def current(self) -> Placement | None:
         """The plan for the batch that starts now; None: every task anywhere."""
-        if self._file is not None and self._stamp() != self._seen:
-            self._seen = self._stamp()
+        if self._file is not None and self._stamp() != self._read_at:
+            self._read_at = self._stamp()
             try:
                 self.set(read_placement(self._file, self._topology))
                 self._say(f"{self._file}: a new plan, in force from this batch on")
             except HeadraceError as refusal:
                 self._say(
-                    f"{self._file}: the new plan is refused, and the one before stays in force: {refusal.message}"
+                    f"{self._file}: the new plan is refused, "
+                    f"and the one before stays in force: {refusal.message}"
                 )
         with self._lock:
             return self._placement
@@ -169,7 +163,7 @@ class PlanInForce:
 
 
 def check_cores(topology: Topology, placement: Placement, cores: Mapping[str, int]) -> None:
-    """Refuse a plan whose tasks of one stage are more than a node has cores: they would queue, or run elsewhere."""
+    """Refuse a plan with more tasks of a stage on a node than it has cores: they would queue."""
     order: Stages = stages(topology.components)
     for level in order.levels:
         wanted: dict[str, list[str]] = {}
@@ -186,13 +180,23 @@ def _check_node(node: str, tasks: Sequence[str], cores: Mapping[str, int]) -> No
     have = cores.get(node, 0)
     if node not in cores:
         raise Infeasible(
-            f"the plan puts {tasks[0]} on node {node}, which is not there; there are: {', '.join(cores) or 'none'}",
-            task=tasks[0], resource="cores", needed=len(tasks), available=0, fix="plan for the nodes there are",
-        )  # fmt: skip
+            f"the plan puts {tasks[0]} on node {node}, which is not there; "
+            f"there are: {', '.join(cores) or 'none'}",
+            task=tasks[0],
+            resource="cores",
+            needed=len(tasks),
+            available=0,
+            fix="plan for the nodes there are",
+        )
     if len(tasks) > have:
+        some = ", ".join(tasks[:5]) + (", .." if len(tasks) > 5 else "")
         raise Infeasible(
-            f"the plan runs {len(tasks)} tasks at once on node {node} ({', '.join(tasks[:5])}{', ..' if len(tasks) > 5 else ''}), "
+            f"the plan runs {len(tasks)} tasks at once on node {node} ({some}), "
             f"which has {have} cores",
-            task=tasks[have], resource="cores", needed=len(tasks), available=have,
-            fix=f"give {node} {len(tasks)} cores, plan fewer tasks per node, or let tasks queue (--crowded)",
-        )  # fmt: skip
+            task=tasks[have],
+            resource="cores",
+            needed=len(tasks),
+            available=have,
+            fix=f"give {node} {len(tasks)} cores, plan fewer tasks per node, "
+            "or let tasks queue (--crowded)",
+        )

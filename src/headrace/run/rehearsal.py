@@ -1,4 +1,4 @@
-"""A topology without Spark: the same stages, state, sinks and commits, one task after another in this process.
+"""A topology run without Spark: the same stages, state, sinks and commits, task after task.
 
 For the tests of an application: give it tables, look at what comes out.
 """
@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from headrace.model.topology import Topology
 from headrace.run.batches import BatchDone, Batches, Settings
-from headrace.run.compiling import Compiled
+from headrace.run.compiling import CompiledBatch
 from headrace.run.placement import PlanInForce
-from headrace.run.routing import even
-from headrace.run.task import Packet, Report, Reports, pack, run_seat
+from headrace.run.routing import split_evenly
+from headrace.run.task import Packet, Reports, TaskReport, pack, run_seat
 
 Input = Mapping[str, pa.Table]  # spout -> its rows
 
@@ -28,7 +28,7 @@ Input = Mapping[str, pa.Table]  # spout -> its rows
 def rehearse(
     topology: Topology, inputs: Sequence[Input], settings: Settings, plan: PlanInForce | None = None
 ) -> list[BatchDone]:
-    """Run one batch per input, numbered from 0; batches that the checkpoint holds already are passed over."""
+    """Run one batch per input, numbered from 0; those that are committed are passed over."""
     batches = Batches(topology, plan or PlanInForce(topology), settings)
     return [
         done
@@ -48,16 +48,16 @@ def rehearse_batch(batches: Batches, batch: int, rows: Input) -> BatchDone | Non
     return batches.run(batch, lambda ready, topology: _run_stages(ready, topology, rows), keep)
 
 
-def _run_stages(ready: Compiled, topology: Topology, rows: Input) -> list[Report]:
-    came: dict[tuple[int, str, str, int], Report] = {}
+def _run_stages(ready: CompiledBatch, topology: Topology, rows: Input) -> list[TaskReport]:
+    found: dict[tuple[int, str, str, int], TaskReport] = {}
 
     def report(reports: Reports) -> None:
-        came.update(reports)
+        found.update(reports)
 
     arriving: dict[int, list[Packet]] = {}
     for spout, table in rows.items():
         first = ready.stages[0].first_seat(spout)
-        for task, part in even(table, topology.components[spout].tasks, start=0):
+        for task, part in split_evenly(table, topology.components[spout].tasks, start=0):
             packet = Packet(spout, task, 0, 0, part.num_rows, pack(part))
             arriving.setdefault(first + task, []).append(packet)
     for stage in ready.stages:
@@ -68,4 +68,4 @@ def _run_stages(ready: Compiled, topology: Topology, rows: Input) -> list[Report
             ):
                 leaving.setdefault(target, []).append(packet)
         arriving = leaving
-    return list(came.values())
+    return list(found.values())

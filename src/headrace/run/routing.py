@@ -19,18 +19,18 @@ from headrace.errors import InvalidInput
 from headrace.model.arrays import Ints
 from headrace.model.document import Input
 
-GROUPS = (
-    1 << 15
-)  # keys fall into so many groups; a task owns a range of them, so that state can be divided anew
-DIRECT = (
-    "_task"  # the column in which a direct grouping reads the number of the receiving task, from 1
-)
+# Keys fall into so many groups; a task owns a range of them, so that state can be divided again.
+GROUPS = 1 << 15
+DIRECT = "_task"  # the column that names the receiving task of a direct grouping, from 1
 
 
 def route(
     table: pa.Table, how: Input, tasks: int, *, sender: int, beside: Sequence[int] = ()
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Pairs of (receiving task from 0, its rows), without empty ones; `beside` are the receivers in the sender's own worker."""
+    """Pairs of (receiving task from 0, its rows), without empty ones.
+
+    `beside` are the receivers in the sender's own worker.
+    """
     if not table.num_rows:
         return
     match how.grouping:
@@ -39,18 +39,22 @@ def route(
         case "all":
             yield from ((task, table) for task in range(tasks))
         case "fields":
-            yield from _by_task(table, owner(key_groups(table, how.fields), tasks), tasks)
+            yield from _by_task(table, owner_of(key_groups(table, how.fields), tasks), tasks)
         case "direct":
             targets = _direct(table, tasks)
             yield from _by_task(table.drop_columns([DIRECT]), targets, tasks)
         case "local-or-shuffle" if beside:
-            yield from ((beside[i], part) for i, part in even(table, len(beside), start=sender))
+            slices = split_evenly(table, len(beside), start=sender)
+            yield from ((beside[i], part) for i, part in slices)
         case _:
-            yield from even(table, tasks, start=sender)
+            yield from split_evenly(table, tasks, start=sender)
 
 
-def even(table: pa.Table, parts: int, *, start: int) -> Iterator[tuple[int, pa.Table]]:
-    """Consecutive slices whose sizes differ by one at most; the first goes to `start`, so that small tables do not all go to one task."""
+def split_evenly(table: pa.Table, parts: int, *, start: int) -> Iterator[tuple[int, pa.Table]]:
+    """Consecutive slices whose sizes differ by one at most.
+
+    The first goes to `start`, so that small tables do not all go to one task.
+    """
     bounds = [table.num_rows * i // parts for i in range(parts + 1)]
     for i in range(parts):
         if bounds[i] < bounds[i + 1]:
@@ -58,12 +62,13 @@ def even(table: pa.Table, parts: int, *, start: int) -> Iterator[tuple[int, pa.T
 
 
 def key_groups(table: pa.Table, fields: Sequence[str]) -> Ints:
-    """The key group of each row, from 0 to GROUPS - 1; the same for the same key in every process and every run."""
+    """The key group of each row, from 0 to GROUPS - 1: the same for a key in every run."""
     mixed = np.zeros(table.num_rows, dtype=np.uint64)
     for name in fields:
         if name not in table.column_names:
             raise InvalidInput(
-                f"there is no column `{name}` to group by; there are {', '.join(table.column_names)}"
+                f"there is no column `{name}` to group by; "
+                f"there are {', '.join(table.column_names)}"
             )
         column = table[name].combine_chunks()
         if isinstance(column, pa.ChunkedArray):
@@ -79,12 +84,12 @@ def key_groups(table: pa.Table, fields: Sequence[str]) -> Ints:
     return (mixed >> np.uint64(49)).astype(np.int64)
 
 
-def owner(groups: Ints, tasks: int) -> Ints:
+def owner_of(groups: Ints, tasks: int) -> Ints:
     """The task (from 0) that owns each key group."""
     return groups * tasks // GROUPS
 
 
-def owned(task: int, tasks: int) -> tuple[int, int]:
+def groups_owned_by(task: int, tasks: int) -> tuple[int, int]:
     """The key groups [first, end) of a task (from 0)."""
     return -(-task * GROUPS // tasks), -(-(task + 1) * GROUPS // tasks)
 
@@ -106,6 +111,7 @@ def _direct(table: pa.Table, tasks: int) -> Ints:
     targets = table[DIRECT].to_numpy().astype(np.int64) - 1
     if targets.min() < 0 or targets.max() >= tasks:
         raise InvalidInput(
-            f"`{DIRECT}` names a task from {targets.min() + 1} to {targets.max() + 1}; the receiver has tasks 1 to {tasks}"
+            f"`{DIRECT}` names a task from {targets.min() + 1} to {targets.max() + 1}; "
+            f"the receiver has tasks 1 to {tasks}"
         )
     return targets

@@ -1,8 +1,8 @@
-"""Where results go. Tasks write parts of a batch to files; the driver delivers them when the whole batch has run.
+"""Where results go: tasks write a batch's parts to files, the driver delivers the whole batch.
 
-Parquet    exactly once: a batch's folder is replaced as a whole, and a batch that runs again
-replaces its own Console    at least once: what a batch printed before a crash is printed again
-Callback   at least once, in the driver
+- Parquet: exactly once. A batch's folder is replaced as a whole; run again, it replaces its own.
+- Console: at least once. What a batch printed before a crash is printed again.
+- Callback: at least once, in the driver.
 """
 
 # pyright: reportUnknownParameterType=false
@@ -21,15 +21,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.errors import InvalidInput
+from headrace.model.files import sync, write_whole
 from headrace.model.topology import PartWriter
-from headrace.run.state import read_table, to_disk, write_table, write_whole
+from headrace.run.state import read_table, write_table
 
 OWNER = "_run"  # in a Parquet folder: the name of the run that it belongs to
 
 
 @dataclass(frozen=True, slots=True)
 class Parquet:
-    """`folder/batch=N/component.N-xxxxxxxx.parquet`: one folder per batch, each batch exactly once."""
+    """`folder/batch=N/component.N-xxxxxxxx.parquet`: a folder per batch, each exactly once."""
 
     folder: str
 
@@ -38,14 +39,14 @@ class Parquet:
         owner.parent.mkdir(parents=True, exist_ok=True)
         if owner.exists() and owner.read_text() != run:
             raise InvalidInput(
-                f"{self.folder}: holds the output of another run; name another folder, or go on with that run's checkpoint folder"
+                f"{self.folder}: holds the output of another run; name another folder, "
+                "or go on with that run's checkpoint folder"
             )
-        write_whole(owner, run.encode())
+        write_whole(owner, run, durable=True)
 
     def parts(self, batch: int, attempt: str, scratch: Path) -> Path:
-        return (
-            Path(self.folder).absolute() / f".{batch}-{attempt}"
-        )  # tasks have another working directory
+        # Absolute, since tasks have another working directory.
+        return Path(self.folder).absolute() / f".{batch}-{attempt}"
 
     def writer(self) -> PartWriter:
         return write_parquet
@@ -61,12 +62,13 @@ class Parquet:
                 (parts / name).rename(whole / name)
             except FileNotFoundError:
                 raise InvalidInput(
-                    f"{self.folder}: {name} was written by a task and is not there; all nodes must share the folder"
+                    f"{self.folder}: {name} was written by a task and is not there; "
+                    "all nodes must share the folder"
                 ) from None
         if files:
-            to_disk(whole)
+            sync(whole)
             whole.rename(final)
-            to_disk(final.parent)
+            sync(final.parent)
         for stale in Path(self.folder).glob(f".{batch}-*"):
             shutil.rmtree(stale, ignore_errors=True)
 
@@ -88,19 +90,15 @@ class Callback:
 
     def deliver(self, batch: int, parts: Path, files: Sequence[Path]) -> None:
         if files:
-            self.function(
-                batch,
-                pa.concat_tables(
-                    [read_table(file) for file in files], promote_options="permissive"
-                ),
-            )
+            tables = [read_table(file) for file in files]
+            self.function(batch, pa.concat_tables(tables, promote_options="permissive"))
 
 
 def write_parquet(file: Path, rows: pa.Table) -> None:
     """One part of a Parquet output."""
     part = file.with_suffix(".parquet")
     pq.write_table(rows, part)
-    to_disk(part)
+    sync(part)
 
 
 def read_batches(folder: str, batches: int) -> list[list[dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Sources for spouts: functions that make a streaming DataFrame. Any other function that does will do as well."""
+"""Sources for spouts: functions that make a streaming DataFrame. Any such function will do."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rate(rows_per_second: int) -> Source:
 
 
 def numbers(per_batch: int, *, partitions: int = 2) -> Source:
-    """The numbers 0, 1, 2, .. (`value`), exactly `per_batch` in each batch: a clock for seeded generators."""
+    """The numbers 0, 1, 2, .. (`value`), `per_batch` in each batch: a clock for generators."""
     return lambda spark: (
         spark.readStream.format("rate-micro-batch")
         .option("rowsPerBatch", per_batch)
@@ -55,7 +55,10 @@ def numbers(per_batch: int, *, partitions: int = 2) -> Source:
 
 
 def draw(number: np.ndarray, column: int, seed: int) -> np.ndarray:
-    """Even numbers in [0, 1) for seeded generators: a hash of seed, row and column, so that any row can be made anywhere, any number of times."""
+    """Evenly spread numbers in [0, 1) for seeded generators.
+
+    A hash of seed, row and column, so that any row can be made anywhere, any number of times.
+    """
     mixed = number.astype(np.uint64) * np.uint64(64) + np.uint64(
         (seed * 0xD1342543DE82EF95 + column) % 2**64
     )
@@ -76,7 +79,8 @@ def kafka(servers: str, topic: str, options: Mapping[str, str] | None = None) ->
             if "kafka" in str(error) and "DATA_SOURCE" in str(error):
                 connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
                 raise Unsupported(
-                    f"Spark's Kafka connector is not there: set PYSPARK_SUBMIT_ARGS='--packages {connector} pyspark-shell'",
+                    "Spark's Kafka connector is not there: "
+                    f"set PYSPARK_SUBMIT_ARGS='--packages {connector} pyspark-shell'",
                     resource="kafka",
                 ) from None
             raise

@@ -1,4 +1,4 @@
-"""In which order a batch runs its components: levels of the graph, and the back edges of its cycles.
+"""In which order a batch runs its components: levels of the graph, back edges of its cycles.
 
 All components of a level run at once. An edge of a cycle that leads back delivers in the next
 batch.
@@ -36,7 +36,7 @@ def stages(components: Mapping[str, Component]) -> Stages:
     level, back = levels(targets, {name for name, c in components.items() if c.spout})
     depth = max(level.values()) + 1
     rows = tuple(tuple(name for name in components if level[name] == at) for at in range(depth))
-    # What comes over a back edge enters at level 0, where the replay stands.
+    # What comes over a back edge enters at level 0, where it is replayed.
     edges = [
         (0 if (s, t) in back else level[s], level[t], t) for s in components for t in targets[s]
     ]

@@ -1,8 +1,8 @@
-"""What a batch leaves for the next one: keyed state and the tuples on back edges, as files that a commit names.
+"""What a batch leaves for the next one, keyed state and tuples on back edges, in files.
 
-    commits/<batch>.json   the files that hold everything after this batch; written last, in one
-    step batches/<batch>/       files that tasks wrote in this batch, some of them by attempts that
-    failed: only what a commit names counts
+    commits/<batch>.json   names the files that hold everything after this batch; written last
+    batches/<batch>/       files that tasks wrote in this batch, some of them by attempts that
+                           failed: only what a commit names counts
 
 A batch that is run again starts from the commit before it. See
 docs/decisions/0005-state-and-recovery.md.
@@ -26,26 +26,23 @@ import pyarrow as pa
 
 from headrace.errors import InvalidInput
 from headrace.model.document import Component
+from headrace.model.files import replace_file, write_whole
 from headrace.model.topology import Keyed, first_task_holds_state
-from headrace.run.routing import GROUPS, key_groups, owned
+from headrace.run.routing import GROUPS, groups_owned_by, key_groups
 
-KEPT = (
-    2  # commits; the last one is needed, the one before it is there for whoever looks for a mistake
-)
-CHECKED = 1000  # rows of a state table whose keys are checked
+COMMITS_KEPT = 2  # the last one is needed, the one before it is for whoever looks for a mistake
+ROWS_CHECKED = 1000  # of a state table, whether their keys are the task's
 
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """Keyed state of the key groups [first, end) of a component, in a file under the run's folder."""
+    """A component's keyed state of the key groups [first, end), in a file of the run's folder."""
 
     component: str
     first: int
     end: int
     file: str
-    whole: bool = (
-        True  # False: the file also holds groups outside the range, which are no longer its own
-    )
+    whole: bool = True  # False: the file also holds groups outside the range, now others'
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,7 @@ class Store:
             return self.read(ids[-1])
         first = self.folder / "run"
         if not first.exists():
-            write_whole(first, uuid.uuid4().hex[:12].encode())
+            write_whole(first, uuid.uuid4().hex[:12], durable=True)
         return Commit(-1, run=first.read_text())
 
     def read(self, batch: int) -> Commit:
@@ -99,14 +96,18 @@ class Store:
 
     def commit(self, commit: Commit) -> None:
         """Make a batch final, then remove what no kept commit names."""
-        write_whole(self._commit_file(commit.batch), json.dumps(asdict(commit)).encode())
+        write_whole(self._commit_file(commit.batch), json.dumps(asdict(commit)), durable=True)
         ids = self._ids()
-        kept = {str(self.folder / file) for batch in ids[-KEPT:] for file in self.read(batch).files}
-        for batch in ids[:-KEPT]:
+        needed = {
+            str(self.folder / file)
+            for batch in ids[-COMMITS_KEPT:]
+            for file in self.read(batch).files
+        }
+        for batch in ids[:-COMMITS_KEPT]:
             self._commit_file(batch).unlink(missing_ok=True)
         for folder in (self.folder / "batches").glob("*"):
             if int(folder.name) <= commit.batch:
-                _remove_all_but(folder, kept)
+                _remove_all_but(folder, needed)
 
     def batch_folder(self, batch: int) -> Path:
         folder = self.folder / "batches" / str(batch)
@@ -123,14 +124,14 @@ class Store:
 def files_of_task(
     files: Iterable[StateFile], name: str, component: Component, number: int
 ) -> tuple[StateFile, ...]:
-    """The files that hold a task's keys (numbers from 0): several, or parts of some, where the number of tasks has changed."""
+    """The files with a task's keys (tasks from 0): several, if the task count has changed."""
     first, end = groups_of_task(component, number)
-    found = (_clipped(f, first, end) for f in files if f.component == name)
+    found = (_clip(f, first, end) for f in files if f.component == name)
     return tuple(f for f in found if f.first < f.end)
 
 
-def _clipped(entry: StateFile, first: int, end: int) -> StateFile:
-    """The part of a file that lies in [first, end)."""
+def _clip(entry: StateFile, first: int, end: int) -> StateFile:
+    """What a file holds of [first, end)."""
     if first <= entry.first and entry.end <= end:
         return entry
     return replace(entry, first=max(first, entry.first), end=min(end, entry.end), whole=False)
@@ -140,7 +141,7 @@ def groups_of_task(component: Component, number: int) -> tuple[int, int]:
     """The key groups [first, end) whose state a task holds."""
     if first_task_holds_state(component):
         return (0, GROUPS) if number == 0 else (0, 0)
-    return owned(number, component.tasks)
+    return groups_owned_by(number, component.tasks)
 
 
 def read_state(files: Sequence[StateFile], folder: Path, keyed: Keyed) -> pa.Table:
@@ -149,9 +150,9 @@ def read_state(files: Sequence[StateFile], folder: Path, keyed: Keyed) -> pa.Tab
     for entry in files:
         rows = read_table(folder / entry.file)
         if rows.schema.names != keyed.schema.names:
+            before, now = (", ".join(schema.names) for schema in (rows.schema, keyed.schema))
             raise InvalidInput(
-                f"the state of `{entry.component}` was kept with columns {', '.join(rows.schema.names)}; "
-                f"now it has {', '.join(keyed.schema.names)}"
+                f"the state of `{entry.component}` was kept with columns {before}; now it has {now}"
             )
         if not entry.whole:
             groups = key_groups(rows, keyed.key)
@@ -161,30 +162,33 @@ def read_state(files: Sequence[StateFile], folder: Path, keyed: Keyed) -> pa.Tab
 
 
 def check_state(state: Any, keyed: Keyed, first: int, end: int) -> pa.Table:
-    """State as a bolt returned it; a key that belongs to another task is a mistake that would show only after a re-plan."""
+    """State as a bolt returned it, checked.
+
+    A key that belongs to another task is a mistake that would show only after a re-plan.
+    """
     if not isinstance(state, pa.Table):
         raise InvalidInput(f"the new state is {type(state).__name__}; a table is needed")
     if set(state.column_names) != set(keyed.schema.names):
-        raise InvalidInput(
-            f"the new state has columns {', '.join(state.column_names)}; needed: {', '.join(keyed.schema.names)}"
-        )
+        columns, needed = ", ".join(state.column_names), ", ".join(keyed.schema.names)
+        raise InvalidInput(f"the new state has columns {columns}; needed: {needed}")
     state = state.select(keyed.schema.names).cast(keyed.schema)
-    groups = key_groups(state.slice(0, CHECKED), keyed.key)
+    groups = key_groups(state.slice(0, ROWS_CHECKED), keyed.key)
     if len(groups) and (groups.min() < first or groups.max() >= end):
         raise InvalidInput(
-            f"the new state holds keys of other tasks: its key columns {', '.join(keyed.key)} must equal, in value and type, the fields "
-            "that the inputs are grouped by"
+            f"the new state holds keys of other tasks: its key columns {', '.join(keyed.key)} "
+            "must equal, in value and type, the fields that the inputs are grouped by"
         )
     return state
 
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Write an Arrow file that is whole or not there."""
-    half = path.with_name(f".{path.name}.part")
-    with pa.OSFile(str(half), "wb") as stream, pa.ipc.new_file(stream, table.schema) as writer:
+    with (
+        replace_file(path, durable=True) as draft,
+        pa.OSFile(str(draft), "wb") as stream,
+        pa.ipc.new_file(stream, table.schema) as writer,
+    ):
         writer.write_table(table)
-    to_disk(half)
-    half.replace(path)
 
 
 def read_table(path: Path) -> pa.Table:
@@ -193,31 +197,15 @@ def read_table(path: Path) -> pa.Table:
         return pa.ipc.open_file(stream).read_all()
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a small file in one step that survives a crash."""
-    half = path.with_name(f".{path.name}.part")
-    half.write_bytes(content)
-    to_disk(half)
-    half.replace(path)
-    to_disk(path.parent)
-
-
-def to_disk(path: Path) -> None:
-    """Have a file, or the names in a folder, survive a power cut."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _remove_all_but(folder: Path, kept: set[str]) -> None:
-    held = [file for file in folder.iterdir() if str(file) in kept]
-    if not held:
+def _remove_all_but(folder: Path, needed: set[str]) -> None:
+    keep = [file for file in folder.iterdir() if str(file) in needed]
+    if not keep:
         shutil.rmtree(folder, ignore_errors=True)
         return
     for file in folder.iterdir():
-        if file not in held:
-            shutil.rmtree(file, ignore_errors=True) if file.is_dir() else file.unlink(
-                missing_ok=True
-            )
+        if file in keep:
+            continue
+        if file.is_dir():
+            shutil.rmtree(file, ignore_errors=True)
+        else:
+            file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What runs inside Spark's tasks: one seat of a stage takes its blocks, calls the component's function and sends its output on.
+"""What runs inside Spark's tasks: a seat takes its blocks, calls the function, sends output on.
 
 A block is an Arrow table in IPC form, all rows of one stream from one task to another.
 """
@@ -29,12 +29,12 @@ import pyarrow.compute as pc
 
 from headrace.model.document import Input
 from headrace.model.topology import Code, PartWriter, task_name
-from headrace.run.calling import Calling, call
-from headrace.run.routing import even, route
+from headrace.run.calling import CallFacts, call
+from headrace.run.routing import route, split_evenly
 from headrace.run.state import Carried, StateFile, check_state, read_state, read_table, write_table
 
 Role = Literal["work", "wait", "replay"]
-NODE = "HEADRACE_NODE"  # the environment variable in which a fleet's workers tell their node
+NODE = "HEADRACE_NODE"  # the environment variable that holds the node of a fleet's worker
 
 
 class Packet(NamedTuple):
@@ -61,14 +61,17 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One partition of a stage: a task at work, a later task whose input is on the way, or a task whose last output is delivered now."""
+    """One partition of a stage, in one of three roles.
+
+    work: a task of this stage; wait: a task of a later stage, whose input is on the way; replay: a
+    task whose last output is delivered now.
+    """
 
     role: Role
     component: str
     number: int  # from 0
-    beside: Mapping[str, tuple[int, ...]] = field(
-        default_factory=dict[str, "tuple[int, ...]"]
-    )  # receivers in the same worker
+    # Receivers in the same worker, by component.
+    beside: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
     groups: tuple[int, int] = (0, 0)  # key groups [first, end) whose state the task holds
     state: tuple[StateFile, ...] = ()
     carried: tuple[Carried, ...] = ()
@@ -107,7 +110,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class TaskReport:
     """What a task did in a batch."""
 
     role: str
@@ -130,9 +133,8 @@ class Report:
         return task_name(self.component, self.number + 1)
 
 
-Reports = Mapping[
-    tuple[int, str, str, int], Report
-]  # by batch, role, component and number: one that comes twice counts once
+# By batch, role, component and number: one that comes twice counts once.
+Reports = Mapping[tuple[int, str, str, int], TaskReport]
 
 
 def run_seat(
@@ -141,22 +143,21 @@ def run_seat(
     """Run one partition of a stage; yields (partition of the next stage, packet)."""
     seat, start = stage.seats[index], time.process_time()
     packets: list[Packet] = [packet for chunk in arrived for packet in pickle.loads(chunk)]
-    packets.sort(
-        key=lambda packet: (packet.input, packet.sender)
-    )  # Spark's shuffle brings them in any order
+    # Spark's shuffle brings them in any order.
+    packets.sort(key=lambda packet: (packet.input, packet.sender))
     if seat.role == "wait":
         yield from (
             (stage.next_seat[packet.component, packet.number], packet) for packet in packets
         )
         return
-    done = Report(seat.role, seat.component, seat.number, where_am_i(), 0.0)
+    done = TaskReport(seat.role, seat.component, seat.number, where_am_i(), 0.0)
     sent: list[Packet] = []
     try:
         done, sent = (
             replay(stage, seat, done) if seat.role == "replay" else work(stage, seat, packets, done)
         )
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - any mistake in a bolt is an answer: the driver names it and decides
-        done = replace(done, failure=told(error))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the driver names it and decides
+        done = replace(done, failure=describe_error(error))
     yield from ((stage.next_seat[packet.component, packet.number], packet) for packet in sent)
     edges = tuple((p.component, p.number, p.rows, len(p.block)) for p in sent)
     cpu_ms, memory_mb = (time.process_time() - start) * 1000, peak_mb()
@@ -165,8 +166,8 @@ def run_seat(
 
 
 def work(
-    stage: Stage, seat: Seat, packets: list[Packet], done: Report
-) -> tuple[Report, list[Packet]]:
+    stage: Stage, seat: Seat, packets: list[Packet], done: TaskReport
+) -> tuple[TaskReport, list[Packet]]:
     """Call the component's function on every input and send on what it gives."""
     code, folder = stage.code[seat.component], Path(stage.folder)
     keyed, state = code.state, None
@@ -174,7 +175,7 @@ def work(
     for source, table in inputs_of(stage, seat, packets):
         if keyed is not None and state is None:
             state = read_state(seat.state, folder, keyed)
-        given = Calling(source=source, batch=stage.batch, task=seat.number + 1)
+        given = CallFacts(source=source, batch=stage.batch, task=seat.number + 1)
         emitted, state = call(code, table, state, given)
         for stream, rows in emitted.items():
             outputs.setdefault(stream, []).append(rows)
@@ -190,27 +191,26 @@ def work(
     )
     if keyed is not None and state is not None:
         first, end = seat.groups
-        file = written(stage, seat, check_state(state, keyed, first, end))
+        file = write_for_next(stage, seat, check_state(state, keyed, first, end))
         done = replace(done, state=(StateFile(seat.component, first, end, file),))
     back = {target.how.stream for target in stage.targets.get(seat.component, ()) if target.back}
     carried = tuple(
-        Carried(seat.component, seat.number, stream, written(stage, seat, rows))
+        Carried(seat.component, seat.number, stream, write_for_next(stage, seat, rows))
         for stream, rows in streams.items()
         if stream in back and rows.num_rows
     )
     forward = [target for target in stage.targets.get(seat.component, ()) if not target.back]
-    return replace(done, carried=carried, parts=tuple(sunk(stage, seat, streams))), list(
-        packed(seat, streams, forward)
-    )
+    done = replace(done, carried=carried, parts=tuple(write_parts(stage, seat, streams)))
+    return done, list(pack_for_targets(seat, streams, forward))
 
 
-def replay(stage: Stage, seat: Seat, done: Report) -> tuple[Report, list[Packet]]:
+def replay(stage: Stage, seat: Seat, done: TaskReport) -> tuple[TaskReport, list[Packet]]:
     """Send what was left on back edges by the batch before."""
     back = [target for target in stage.targets[seat.component] if target.back]
     sent: list[Packet] = []
     for entry in seat.carried:
         rows = read_table(Path(stage.folder) / entry.file)
-        sent += packed(seat, {entry.stream: rows}, back, sender=entry.number)
+        sent += pack_for_targets(seat, {entry.stream: rows}, back, sender=entry.number)
     return done, sent
 
 
@@ -223,7 +223,7 @@ def inputs_of(stage: Stage, seat: Seat, packets: list[Packet]) -> Iterator[tuple
             yield source, pa.concat_tables(tables, promote_options="permissive")
 
 
-def packed(
+def pack_for_targets(
     seat: Seat,
     streams: Mapping[str, pa.Table],
     targets: Iterable[Target],
@@ -237,20 +237,17 @@ def packed(
         if rows is None:
             continue
         block: bytes | None = None
-        for task, part in route(
-            rows,
-            target.how,
-            target.tasks,
-            sender=number,
-            beside=seat.beside.get(target.component, ()),
-        ):
+        beside = seat.beside.get(target.component, ())
+        for task, part in route(rows, target.how, target.tasks, sender=number, beside=beside):
             if block is None or part is not rows:  # to all tasks goes the same block
                 block = pack(part)
             yield Packet(target.component, task, target.input, number, part.num_rows, block)
 
 
-def sunk(stage: Stage, seat: Seat, streams: Mapping[str, pa.Table]) -> Iterator[tuple[int, str]]:
-    """Write a task's part of the batch for each sink."""
+def write_parts(
+    stage: Stage, seat: Seat, streams: Mapping[str, pa.Table]
+) -> Iterator[tuple[int, str]]:
+    """Write a task's part of the batch for each sink; gives (output, file)."""
     for part in stage.parts.get(seat.component, ()):
         rows = streams.get(part.stream)
         if rows is not None and rows.num_rows:
@@ -261,8 +258,8 @@ def sunk(stage: Stage, seat: Seat, streams: Mapping[str, pa.Table]) -> Iterator[
             yield part.output, str(file)
 
 
-def written(stage: Stage, seat: Seat, table: pa.Table) -> str:
-    """Write a table into the batch's folder; gives its name under the run's folder."""
+def write_for_next(stage: Stage, seat: Seat, table: pa.Table) -> str:
+    """Write a table that the next batch starts from; gives its name under the run's folder."""
     file = f"batches/{stage.batch}/{own_name(seat)}"
     write_table(Path(stage.folder) / file, table)
     return file
@@ -276,7 +273,10 @@ def own_name(seat: Seat) -> str:
 def divide(
     batches: Iterable[bytes], part: int, schema: pa.Schema, spouts: Mapping[str, tuple[int, int]]
 ) -> Iterator[tuple[int, Packet]]:
-    """Hand a partition of the sources out to the spouts' tasks, evenly; `spouts`: name -> (first partition, tasks)."""
+    """Hand a partition of the sources out to the spouts' tasks, evenly.
+
+    `spouts`: name -> (first partition, tasks).
+    """
     read = [pa.ipc.read_record_batch(pa.py_buffer(batch), schema) for batch in batches]
     table = pa.Table.from_batches(read, schema)
     for spout, (first, tasks) in spouts.items():
@@ -284,7 +284,7 @@ def divide(
         columns = rows[spout].combine_chunks()
         struct = columns.chunk(0) if isinstance(columns, pa.ChunkedArray) else columns
         mine = pa.Table.from_arrays(struct.flatten(), names=[f.name for f in struct.type])
-        for task, slice_ in even(mine, tasks, start=part):
+        for task, slice_ in split_evenly(mine, tasks, start=part):
             yield first + task, Packet(spout, task, 0, part, slice_.num_rows, pack(slice_))
 
 
@@ -303,7 +303,7 @@ def unpack(block: bytes) -> pa.Table:
 
 @lru_cache(maxsize=1)
 def where_am_i() -> tuple[str, ...]:
-    """The names of this machine: a fleet's workers know their node, other machines have a host name."""
+    """The names of this machine: the node of a fleet's worker, else host names and addresses."""
     node = os.environ.get(NODE)
     if node:
         return (node,)
@@ -322,12 +322,12 @@ def where_am_i() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def settle() -> None:
-    """Once per worker process: one thread for Arrow, and no work for the garbage collector, which Spark calls after every task."""
+    """Once per worker process: one thread for Arrow, and less work for the garbage collector."""
     # With more threads the rows of a group-by or a join come in another order at every call. A task
     # that runs again would then shuffle other rows to each task than it did before, and some would
     # be lost and some doubled. A plan counts on one core per task, too.
     pa.set_cpu_count(1)
-    gc.freeze()  # takes what is imported out of its sight
+    gc.freeze()  # Spark collects after every task; what is imported need not be looked at
 
 
 def peak_mb() -> float:
@@ -336,8 +336,8 @@ def peak_mb() -> float:
     return peak / (1 << 20) if sys.platform == "darwin" else peak / 1024
 
 
-def told(error: BaseException) -> str:
-    """An error in one line: kind, words, and where in the component's own file it arose, also if a library raised it."""
+def describe_error(error: BaseException) -> str:
+    """An error in one line: kind, words, and the line of the component's own file it came from."""
     frames = traceback.extract_tb(error.__traceback__)
     file = next(
         (f.filename for f in frames if Path(f.filename).parent != Path(__file__).parent),

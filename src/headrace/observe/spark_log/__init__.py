@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import InvalidInput
 from headrace.observe.diagnosis import Finding, diagnose
+from headrace.observe.spark_log.application import Application
 from headrace.observe.spark_log.document import document_of
 from headrace.observe.spark_log.files import Log, choose, find_logs, head
-from headrace.observe.spark_log.measured import Application
 from headrace.observe.spark_log.read import read_application
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Imported", "find_logs", "listed", "spark_log"]
+__all__ = ["Imported", "find_logs", "list_applications", "spark_log"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def spark_log(spark: SparkSession, path: str, app: str | None = None) -> Importe
     )
 
 
-def listed(spark: SparkSession, logs: list[Log]) -> list[dict[str, Any]]:
+def list_applications(spark: SparkSession, logs: list[Log]) -> list[dict[str, Any]]:
     """Each application's id, name and start, from the first lines of its log."""
     rows: list[dict[str, Any]] = []
     for log in logs:
@@ -58,8 +58,12 @@ def listed(spark: SparkSession, logs: list[Log]) -> list[dict[str, Any]]:
             if '"SparkListenerApplicationStart"' in line[:60]:
                 with suppress(ValueError):  # cut off: the id from the file's name is all there is
                     started = json.loads(line)
-        rows.append({
-            "id": log.app, "name": started.get("App Name"), "started_ms": started.get("Timestamp"), "bytes": log.bytes,
+        row = {
+            "id": log.app,
+            "name": started.get("App Name"),
+            "started_ms": started.get("Timestamp"),
+            "bytes": log.bytes,
             "in_progress": log.in_progress,
-        })  # fmt: skip
+        }
+        rows.append(row)
     return rows

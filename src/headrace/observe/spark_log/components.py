@@ -83,19 +83,18 @@ class Component:
 
 
 def fold(stages: Sequence[Stage], ran: set[int]) -> tuple[list[Component], list[str]]:
-    """The components that stages which ran are runs of, sources first, and notes on what is missing."""
-    stood_for = _stood_for(stages, ran)
+    """The components of the stages that ran, sources first, and notes on what is missing."""
+    worker_of = _workers(stages, ran)
     notes: list[str] = []
     keys: dict[tuple[object, ...], list[Stage]] = {}
     key_of: dict[int, tuple[object, ...]] = {}
     number_of: dict[tuple[object, ...], int] = {}
     met: Counter[tuple[object, ...]] = Counter()
     lost: set[int] = set()
-    for stage in sorted(
-        (s for s in stages if s.id in ran), key=lambda s: s.id
-    ):  # a stage's parents are numbered before it
-        parents = [stood_for[p] for p in stage.parents if p in stood_for]
-        lost.update(p for p in stage.parents if p not in stood_for)
+    # A stage's parents are numbered before it.
+    for stage in sorted((s for s in stages if s.id in ran), key=lambda s: s.id):
+        parents = [worker_of[p] for p in stage.parents if p in worker_of]
+        lost.update(p for p in stage.parents if p not in worker_of)
         sources = tuple(sorted({number_of[key_of[p]] for p in parents}))
         step = (stage.query, stage.origin, stage.operators, sources)
         met[(*step, stage.run)] += 1
@@ -105,7 +104,8 @@ def fold(stages: Sequence[Stage], ran: set[int]) -> tuple[list[Component], list[
         key_of[stage.id] = key
     if lost:
         notes.append(
-            f"stage {_listed(sorted(lost))}: read from, but the log has no finished task of it; its readers count as sources"
+            f"stage {_list_some(sorted(lost))}: read from, but the log has no finished task of it; "
+            "its readers count as sources"
         )
     names = _names([(runs[0].origin, runs[0].query) for runs in keys.values()])
     components: list[Component] = []
@@ -126,8 +126,8 @@ def fold(stages: Sequence[Stage], ran: set[int]) -> tuple[list[Component], list[
     return components, notes
 
 
-def _stood_for(stages: Sequence[Stage], ran: set[int]) -> Mapping[int, int]:
-    """Stage -> the stage that did its work: itself, or for a skipped one the latest before it with the same last RDD."""
+def _workers(stages: Sequence[Stage], ran: set[int]) -> Mapping[int, int]:
+    """Stage -> the stage that did its work: itself, or the latest before with the same last RDD."""
     latest: dict[int | None, int] = {}
     found: dict[int, int] = {}
     for stage in sorted(stages, key=lambda s: s.id):
@@ -165,7 +165,7 @@ def _names(origins: Sequence[tuple[str, str | None]]) -> list[str]:
 
 
 def _slug(site: str) -> str:
-    """`collect at /opt/jobs/app.py:12` -> `collect-app-12`; files of Spark and Java say nothing, and are left out."""
+    """`collect at /opt/jobs/app.py:12` -> `collect-app-12`; files of Spark and Java are omitted."""
     match = CALL_SITE.search(site.strip())
     if match is None:
         return OUTSIDE.sub("-", site.split(" at ")[0]).strip("-") or "stage"
@@ -176,11 +176,11 @@ def _slug(site: str) -> str:
 
 
 def _query_name(description: str | None) -> str | None:
-    """The name a user gave to a streaming query: what stands before its id in the job's description."""
+    """The name a user gave to a streaming query: what is before its id in the job's description."""
     before, found, _ = (description or "").replace("<br/>", "\n").partition("id = ")
     return OUTSIDE.sub("-", before).strip("-") or None if found else None
 
 
-def _listed(numbers: Sequence[int]) -> str:
+def _list_some(numbers: Sequence[int]) -> str:
     shown = ", ".join(map(str, numbers[:5]))
     return f"{shown} and {len(numbers) - 5} more" if len(numbers) > 5 else shown

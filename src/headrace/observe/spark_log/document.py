@@ -8,7 +8,14 @@ from operator import add
 from typing import Any
 
 from headrace.model.document import FORMAT
-from headrace.observe.spark_log.measured import Application, Executor, Measured, Work, together
+from headrace.observe.rounding import six_digits
+from headrace.observe.spark_log.application import (
+    Application,
+    ComponentFigures,
+    Executor,
+    TaskTotals,
+    executors_at_peak,
+)
 
 PYTHON_FLAG = "the CPU of Python workers is not in Spark's figures"
 NO_RECORDS_FLAG = "Spark counted no records, so the whole cost is fixed"
@@ -17,16 +24,17 @@ EVEN_WITHIN = 0.02  # shares that differ less from even ones are left out
 
 def document_of(application: Application) -> tuple[dict[str, Any], list[str]]:
     """The document, and notes on what it takes for granted."""
-    executors = together(application.executors)
+    executors = executors_at_peak(application.executors)
     by_name = {m.component.name: m for m in application.components}
     notes = [
         f"rates are per second of the {application.seconds:.3g} s "
         + ("from the first task to the last" if application.streaming else "in which tasks ran")
     ]
-    unused_type_notes = len(application.executors) - len(executors)
-    if unused_type_notes:
+    left_out = len(application.executors) - len(executors)
+    if left_out:
         notes.append(
-            f"{unused_type_notes} of {len(application.executors)} executors came or went; the cluster is as it was at its largest"
+            f"{left_out} of {len(application.executors)} executors came or went; "
+            "the cluster is as it was at its largest"
         )
     in_python = [m.component.name for m in application.components if m.component.in_python]
     if in_python:
@@ -34,7 +42,8 @@ def document_of(application: Application) -> tuple[dict[str, Any], list[str]]:
             f"{', '.join(in_python)}: {PYTHON_FLAG}; measure it in the tasks, or set cpu_ms by hand"
         )
     notes.append(
-        "a log does not say how fast the network is: set bandwidth_mbps on the nodes to have it counted"
+        "a log does not say how fast the network is: "
+        "set bandwidth_mbps on the nodes to have it counted"
     )
     content: dict[str, Any] = {
         "format": FORMAT,
@@ -52,24 +61,24 @@ def document_of(application: Application) -> tuple[dict[str, Any], list[str]]:
     return content | ({"streams": streams} if streams else {}), notes
 
 
-def _component(m: Measured, application: Application) -> dict[str, Any]:
+def _component(m: ComponentFigures, application: Application) -> dict[str, Any]:
     memory_mb = m.work.byte_seconds / application.seconds / m.component.tasks / 2**20
-    held = {"memory_mb": _short(memory_mb)} if memory_mb > 0 else {}
+    memory = {"memory_mb": six_digits(memory_mb)} if memory_mb > 0 else {}
     if m.component.inputs:
         return {
             "tasks": m.component.tasks,
             "inputs": dict.fromkeys(m.component.inputs, "shuffle"),
-            **held,
+            **memory,
         }
     return {
         "spout": True,
         "tasks": m.component.tasks,
-        "rate": _short(_processed(m.work) / application.seconds),
-        **held,
+        "rate": six_digits(_processed(m.work) / application.seconds),
+        **memory,
     }
 
 
-def _processed(work: Work) -> float:
+def _processed(work: TaskTotals) -> float:
     """Records a stage worked on; a source that counts none (a generated range) by what it wrote."""
     return work.records_in or work.written_records or work.sink_records
 
@@ -77,13 +86,17 @@ def _processed(work: Work) -> float:
 def _node(executor: Executor) -> dict[str, Any]:
     # Executors of one host are one rack: what passes between them does not leave the machine.
     return {
-        "type": executor.type, "rack": executor.host, "cpu": executor.cores * 100, "cores": executor.cores,
-        "memory_mb": executor.memory_mb, "slots": 1,
-    }  # fmt: skip
+        "type": executor.type,
+        "rack": executor.host,
+        "cpu": executor.cores * 100,
+        "cores": executor.cores,
+        "memory_mb": executor.memory_mb,
+        "slots": 1,
+    }
 
 
 def _costs(
-    m: Measured, application: Application, executors: tuple[Executor, ...]
+    m: ComponentFigures, application: Application, executors: tuple[Executor, ...]
 ) -> dict[str, Any]:
     """CPU per record, over all executors, and where they are of several types also by type."""
     types = {e.id: e.type for e in executors}
@@ -96,14 +109,14 @@ def _costs(
     return found
 
 
-def _cost(m: Measured, work: Work, seconds: float) -> dict[str, Any]:
+def _cost(m: ComponentFigures, work: TaskTotals, seconds: float) -> dict[str, Any]:
     flags = [PYTHON_FLAG] if m.component.in_python else []
     runs = {"windows": len(m.runs)} if len(m.runs) > 1 else {}
     read = work.shuffle_records if m.component.inputs else _processed(work)
     if read > 0:
-        return {"cpu_ms": _short(work.cpu_ms / read), **runs, **_flag(flags)}
+        return {"cpu_ms": six_digits(work.cpu_ms / read), **runs, **_flag(flags)}
     points = work.cpu_ms / seconds / 10 / m.component.tasks
-    return {"cpu_fixed": _short(points), **runs, **_flag([*flags, NO_RECORDS_FLAG])}
+    return {"cpu_fixed": six_digits(points), **runs, **_flag([*flags, NO_RECORDS_FLAG])}
 
 
 def _flag(flags: list[str]) -> dict[str, str]:
@@ -111,39 +124,37 @@ def _flag(flags: list[str]) -> dict[str, str]:
 
 
 def _streams(
-    m: Measured, by_name: Mapping[str, Measured], application: Application
+    m: ComponentFigures, by_name: Mapping[str, ComponentFigures], application: Application
 ) -> list[dict[str, Any]]:
-    """What each input brought: Spark counts what a stage reads as a whole, so it is shared out by what the sources wrote."""
+    """What each input brought: what the stage read, shared out by what the sources wrote.
+
+    Spark counts only what a stage reads as a whole.
+    """
     sources = [by_name[name] for name in m.component.inputs]
     written = [source.work.written_records for source in sources]
     total = sum(written)
     shares = _shares(m.partition_records)
     found: list[dict[str, Any]] = []
     for source, wrote in zip(sources, written, strict=True):
-        part = wrote / total if total > 0 else 1 / len(sources)
-        records = m.work.shuffle_records * part
+        share = wrote / total if total > 0 else 1 / len(sources)
+        records = m.work.shuffle_records * share
         worked_on = _processed(source.work)
         stream: dict[str, Any] = {
             "from": source.component.name,
             "to": m.component.name,
-            "tuples_per_s": _short(records / application.seconds),
+            "tuples_per_s": six_digits(records / application.seconds),
         }
         if worked_on > 0:
-            stream["selectivity"] = _short(records / worked_on)
+            stream["selectivity"] = six_digits(records / worked_on)
         if wrote > 0:
-            stream["bytes"] = _short(source.work.written_bytes / wrote)
+            stream["bytes"] = six_digits(source.work.written_bytes / wrote)
         found.append(stream | ({"shares": list(shares)} if shares else {}))
     return found
 
 
 def _shares(records: tuple[float, ...]) -> list[float]:
-    """The part of each target task; nothing if all are much the same."""
+    """The share of each target task; nothing if all are much the same."""
     total = sum(records)
     if total <= 0 or max(records) - min(records) <= EVEN_WITHIN * total / len(records):
         return []
-    return [_short(value / total) for value in records]
-
-
-def _short(value: float) -> float:
-    """Six digits: more are noise, and make the file hard to read."""
-    return float(f"{value:.6g}")
+    return [six_digits(value / total) for value in records]

@@ -12,61 +12,93 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 STAGE_INFO = (
-    "STRUCT<`Stage ID`: INT, `Stage Attempt ID`: INT, `Stage Name`: STRING, `Number of Tasks`: INT, `Parent IDs`: ARRAY<INT>, "
-    "`RDD Info`: ARRAY<STRUCT<`RDD ID`: INT, Name: STRING, Scope: STRING>>, `Failure Reason`: STRING>"
+    "STRUCT<`Stage ID`: INT, `Stage Attempt ID`: INT, `Stage Name`: STRING, "
+    "`Number of Tasks`: INT, `Parent IDs`: ARRAY<INT>, "
+    "`RDD Info`: ARRAY<STRUCT<`RDD ID`: INT, Name: STRING, Scope: STRING>>, "
+    "`Failure Reason`: STRING>"
 )
 TASK_INFO = (
-    "STRUCT<`Task ID`: LONG, Index: INT, `Partition ID`: INT, `Launch Time`: LONG, `Finish Time`: LONG, `Executor ID`: STRING, "
-    "Host: STRING, Failed: BOOLEAN, Killed: BOOLEAN>"
+    "STRUCT<`Task ID`: LONG, Index: INT, `Partition ID`: INT, `Launch Time`: LONG, "
+    "`Finish Time`: LONG, `Executor ID`: STRING, Host: STRING, Failed: BOOLEAN, Killed: BOOLEAN>"
 )
 TASK_METRICS = (
-    "STRUCT<`Executor Deserialize CPU Time`: LONG, `Executor Run Time`: LONG, `Executor CPU Time`: LONG, `JVM GC Time`: LONG, "
-    "`Peak Execution Memory`: LONG, `Memory Bytes Spilled`: LONG, `Disk Bytes Spilled`: LONG, "
-    "`Shuffle Read Metrics`: STRUCT<`Remote Bytes Read`: LONG, `Local Bytes Read`: LONG, `Total Records Read`: LONG, "
-    "`Fetch Wait Time`: LONG>, "
-    "`Shuffle Write Metrics`: STRUCT<`Shuffle Bytes Written`: LONG, `Shuffle Records Written`: LONG>, "
+    "STRUCT<`Executor Deserialize CPU Time`: LONG, `Executor Run Time`: LONG, "
+    "`Executor CPU Time`: LONG, `JVM GC Time`: LONG, `Peak Execution Memory`: LONG, "
+    "`Memory Bytes Spilled`: LONG, `Disk Bytes Spilled`: LONG, "
+    "`Shuffle Read Metrics`: STRUCT<`Remote Bytes Read`: LONG, `Local Bytes Read`: LONG, "
+    "`Total Records Read`: LONG, `Fetch Wait Time`: LONG>, "
+    "`Shuffle Write Metrics`: "
+    "STRUCT<`Shuffle Bytes Written`: LONG, `Shuffle Records Written`: LONG>, "
     "`Input Metrics`: STRUCT<`Bytes Read`: LONG, `Records Read`: LONG>, "
     "`Output Metrics`: STRUCT<`Records Written`: LONG>>"
 )
 EVENT = (
-    "`Spark Version` STRING, `App Name` STRING, `App ID` STRING, Timestamp LONG, `Spark Properties` MAP<STRING, STRING>, "
-    "`Executor ID` STRING, `Executor Info` STRUCT<Host: STRING, `Total Cores`: INT, `Resource Profile Id`: INT>, "
+    "`Spark Version` STRING, `App Name` STRING, `App ID` STRING, Timestamp LONG, "
+    "`Spark Properties` MAP<STRING, STRING>, `Executor ID` STRING, "
+    "`Executor Info` STRUCT<Host: STRING, `Total Cores`: INT, `Resource Profile Id`: INT>, "
     "`Removed Reason` STRING, `Resource Profile Id` INT, "
     "`Executor Resource Requests` MAP<STRING, STRUCT<Amount: LONG>>, `Job ID` INT, "
-    f"`Stage Infos` ARRAY<{STAGE_INFO}>, `Stage Info` {STAGE_INFO}, Properties MAP<STRING, STRING>, "
-    "`Stage ID` INT, `Stage Attempt ID` INT, `Task End Reason` STRUCT<Reason: STRING, `Class Name`: STRING, `Loss Reason`: STRING>, "
+    f"`Stage Infos` ARRAY<{STAGE_INFO}>, `Stage Info` {STAGE_INFO}, "
+    "Properties MAP<STRING, STRING>, `Stage ID` INT, `Stage Attempt ID` INT, "
+    "`Task End Reason` STRUCT<Reason: STRING, `Class Name`: STRING, `Loss Reason`: STRING>, "
     f"`Task Info` {TASK_INFO}, `Task Metrics` {TASK_METRICS}, _corrupt_record STRING"
 )
 TASK_EVENT = "SparkListenerTaskEnd"
 FACT_EVENTS = (
-    "SparkListenerLogStart", "SparkListenerApplicationStart", "SparkListenerApplicationEnd", "SparkListenerEnvironmentUpdate",
-    "SparkListenerExecutorAdded", "SparkListenerExecutorRemoved", "SparkListenerResourceProfileAdded",
-)  # fmt: skip
+    "SparkListenerLogStart",
+    "SparkListenerApplicationStart",
+    "SparkListenerApplicationEnd",
+    "SparkListenerEnvironmentUpdate",
+    "SparkListenerExecutorAdded",
+    "SparkListenerExecutorRemoved",
+    "SparkListenerResourceProfileAdded",
+)
 STAGE_EVENTS = (
     "SparkListenerJobStart",
     "SparkListenerStageSubmitted",
     "SparkListenerStageCompleted",
 )
 NEEDED = (*FACT_EVENTS, *STAGE_EVENTS, TASK_EVENT)
-# Nothing of these is needed. Any other event is one that this reader does not know, and is told
-# about.
+# Nothing of these is needed. Any other event is one that this reader does not know, and is noted.
 PASSED_OVER = (
-    "SparkListenerTaskStart", "SparkListenerTaskGettingResult", "SparkListenerJobEnd", "SparkListenerUnpersistRDD",
-    "SparkListenerBlockManagerAdded", "SparkListenerBlockManagerRemoved", "SparkListenerBlockUpdated",
-    "SparkListenerExecutorMetricsUpdate", "SparkListenerStageExecutorMetrics", "SparkListenerSpeculativeTaskSubmitted",
-    "SparkListenerUnschedulableTaskSetAdded", "SparkListenerUnschedulableTaskSetRemoved", "SparkListenerMiscellaneousProcessAdded",
-    "SparkListenerExecutorExcluded", "SparkListenerExecutorExcludedForStage", "SparkListenerExecutorUnexcluded",
-    "SparkListenerNodeExcluded", "SparkListenerNodeExcludedForStage", "SparkListenerNodeUnexcluded",
-    "SparkListenerExecutorBlacklisted", "SparkListenerExecutorBlacklistedForStage", "SparkListenerExecutorUnblacklisted",
-    "SparkListenerNodeBlacklisted", "SparkListenerNodeBlacklistedForStage", "SparkListenerNodeUnblacklisted",
-)  # fmt: skip
-SPARKS_OWN = (
-    "org.apache.spark."  # SQL, streaming and Connect write their events with the class's full name
+    "SparkListenerTaskStart",
+    "SparkListenerTaskGettingResult",
+    "SparkListenerJobEnd",
+    "SparkListenerUnpersistRDD",
+    "SparkListenerBlockManagerAdded",
+    "SparkListenerBlockManagerRemoved",
+    "SparkListenerBlockUpdated",
+    "SparkListenerExecutorMetricsUpdate",
+    "SparkListenerStageExecutorMetrics",
+    "SparkListenerSpeculativeTaskSubmitted",
+    "SparkListenerUnschedulableTaskSetAdded",
+    "SparkListenerUnschedulableTaskSetRemoved",
+    "SparkListenerMiscellaneousProcessAdded",
+    "SparkListenerExecutorExcluded",
+    "SparkListenerExecutorExcludedForStage",
+    "SparkListenerExecutorUnexcluded",
+    "SparkListenerNodeExcluded",
+    "SparkListenerNodeExcludedForStage",
+    "SparkListenerNodeUnexcluded",
+    "SparkListenerExecutorBlacklisted",
+    "SparkListenerExecutorBlacklistedForStage",
+    "SparkListenerExecutorUnblacklisted",
+    "SparkListenerNodeBlacklisted",
+    "SparkListenerNodeBlacklistedForStage",
+    "SparkListenerNodeUnblacklisted",
 )
+SETTINGS = (
+    "spark.driver.memory",
+    "spark.executor.memory",
+    "spark.executor.cores",
+    "spark.task.cpus",
+    "spark.master",
+)
+SPARKS_OWN = "org.apache.spark."  # SQL, streaming and Connect name events by their class
 
 
-def named(lines: DataFrame) -> DataFrame:
-    """One row per line: the event's name (empty if it has none) and the line. Spark writes the name first."""
+def name_lines(lines: DataFrame) -> DataFrame:
+    """One row per line: the event's name, which Spark writes first (empty: none), and the line."""
     from pyspark.sql import functions as F
 
     beginning = F.substring("value", 1, 300)  # a line may be megabytes long
@@ -75,7 +107,7 @@ def named(lines: DataFrame) -> DataFrame:
 
 
 def kinds(named_lines: DataFrame) -> DataFrame:
-    """One row per kind of event: how many there are, and how many of them cannot be read to their end."""
+    """One row per kind of event: how many there are, and how many of them are cut off."""
     from pyspark.sql import functions as F
 
     cut = ~F.col("value").endswith("}")
@@ -84,7 +116,7 @@ def kinds(named_lines: DataFrame) -> DataFrame:
     )
 
 
-def parsed(named_lines: DataFrame, events: tuple[str, ...]) -> DataFrame:
+def parse_events(named_lines: DataFrame, events: tuple[str, ...]) -> DataFrame:
     """The events of some kinds that can be read, with the fields of EVENT."""
     from pyspark.sql import functions as F
 
@@ -100,13 +132,11 @@ def parsed(named_lines: DataFrame, events: tuple[str, ...]) -> DataFrame:
 
 
 def facts(events: DataFrame) -> DataFrame:
-    """One row per event about the application and its executors; of the settings only those that say something here."""
+    """One row per event about the application and its executors, with the settings needed here."""
     from pyspark.sql import functions as F
 
-    settings = F.create_map(
-        *(part for key in ("spark.driver.memory", "spark.executor.memory", "spark.executor.cores", "spark.task.cpus", "spark.master")
-          for part in (F.lit(key), F.col("Spark Properties")[key]))
-    )  # fmt: skip
+    properties = F.col("Spark Properties")
+    settings = F.create_map(*(part for key in SETTINGS for part in (F.lit(key), properties[key])))
     return events.select(
         "event",
         F.col("Spark Version").alias("version"),
@@ -196,13 +226,24 @@ def tasks(events: DataFrame) -> DataFrame:
 
 
 SUMMED = (
-    "cpu_ms", "run_ms", "gc_ms", "spilled_memory", "spilled_disk", "source_records", "shuffle_records", "remote_bytes", "local_bytes",
-    "fetch_wait_ms", "written_records", "written_bytes", "sink_records",
-)  # fmt: skip
+    "cpu_ms",
+    "run_ms",
+    "gc_ms",
+    "spilled_memory",
+    "spilled_disk",
+    "source_records",
+    "shuffle_records",
+    "remote_bytes",
+    "local_bytes",
+    "fetch_wait_ms",
+    "written_records",
+    "written_bytes",
+    "sink_records",
+)
 
 
 def per_executor(placed: DataFrame) -> DataFrame:
-    """One row per component and executor: what its successful tasks took and moved, and how many did not succeed."""
+    """One row per component and executor: what its tasks took and moved, and how many failed."""
     from pyspark.sql import functions as F
 
     ok = F.col("reason") == "Success"
@@ -221,7 +262,7 @@ def per_executor(placed: DataFrame) -> DataFrame:
 
 
 def per_stage(placed: DataFrame) -> DataFrame:
-    """One row per stage: when it ran, how long its tasks took, and what the slowest of them read."""
+    """One row per stage: when it ran, how long its tasks took, and what the slowest one read."""
     from pyspark.sql import functions as F
 
     succeeded = placed.where(F.col("reason") == "Success")

@@ -26,8 +26,14 @@ ROLLING = "eventlog_v2_"
 PART = re.compile(r"events_(\d+)_")
 NOT_THE_ID = re.compile(r"(\.(inprogress|compact|zstd|lz4|snappy|lzf|gz))+$")
 # By the first bytes, not by the name: logs get renamed.
-MAGIC = ((b"\x28\xb5\x2f\xfd", "zstd"), (b"LZ4Block", "lz4"), (b"\x82SNAPPY\x00", "snappy"), (b"ZV\x01", "lzf"), (b"ZV\x00", "lzf"),
-         (b"\x1f\x8b", "gzip"))  # fmt: skip
+MAGIC = (
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"LZ4Block", "lz4"),
+    (b"\x82SNAPPY\x00", "snappy"),
+    (b"ZV\x01", "lzf"),
+    (b"ZV\x00", "lzf"),
+    (b"\x1f\x8b", "gzip"),
+)
 HEAD_LINES = 50  # an application says its name within its first few events
 
 
@@ -55,7 +61,7 @@ class Entry:
 
 
 def find_logs(spark: SparkSession, path: str) -> list[Log]:
-    """The event logs at a path: one, or as many as a history server's directory holds, newest first."""
+    """The event logs at a path: one, or all of a history server's directory, newest first."""
     where = f"file://{Path(path).resolve()}" if Path(path).exists() else path
     if "://" not in where:
         raise InvalidInput(f"{path}: no such file or folder; {NEEDED}")
@@ -96,15 +102,15 @@ def text_files(spark: SparkSession, log: Log, folder: Path) -> tuple[list[str], 
     for number, file in enumerate(log.files):
         codec = _codec(spark, file)
         if codec is None:
-            texts.append(
-                re.sub(r"([\[\]{}*?\\])", r"\\\1", file)
-            )  # Spark would take these for patterns
+            # Spark would take these characters for patterns.
+            texts.append(re.sub(r"([\[\]{}*?\\])", r"\\\1", file))
             continue
         target = folder / f"part-{number}"
         broken = _unpack(spark, file, codec, target)
         if broken is not None:
             notes.append(
-                f"{file.rpartition('/')[2]} breaks off ({codec}: {broken}); what stands before is used"
+                f"{file.rpartition('/')[2]} breaks off ({codec}: {broken}); "
+                "what is before that is used"
             )
         texts.append(f"file://{target}")
     return texts, notes
@@ -120,7 +126,7 @@ def head(spark: SparkSession, log: Log) -> list[str]:
         while len(lines) < HEAD_LINES and (line := reader.readLine()) is not None:
             lines.append(line)
     except _java_error():
-        pass  # a log that breaks off is told about when it is read
+        pass  # a log that breaks off is noted when it is read
     finally:
         reader.close()
     return lines
@@ -137,17 +143,17 @@ def _single(entry: Entry) -> Log:
 
 
 def _rolling(folder: Entry, entries: list[Entry]) -> Log:
-    """The parts of a rolling log in order; a compacted part stands for all before it."""
+    """The parts of a rolling log in order; a compacted part replaces all before it."""
     parts = [(int(match[1]), entry) for entry in entries if (match := PART.match(entry.name))]
     if not parts:
         raise InvalidInput(f"{folder.path}: holds no events_* file; {NEEDED}")
     compacted = max((number for number, entry in parts if ".compact" in entry.name), default=0)
-    kept = sorted(
+    used = sorted(
         (number, entry.path)
         for number, entry in parts
         if number > compacted or (number == compacted and ".compact" in entry.name)
     )
-    numbers = [number for number, _ in kept]
+    numbers = [number for number, _ in used]
     notes = (
         [f"{folder.name}: compacted by the history server, which drops events of finished jobs"]
         if compacted
@@ -156,7 +162,8 @@ def _rolling(folder: Entry, entries: list[Entry]) -> Log:
     missing = sorted(set(range(compacted or 1, numbers[-1] + 1)) - set(numbers))
     if missing:
         notes.append(
-            f"{folder.name}: part {', '.join(map(str, missing))} of 1 to {numbers[-1]} is missing; the others are used"
+            f"{folder.name}: part {', '.join(map(str, missing))} of 1 to {numbers[-1]} is missing; "
+            "the others are used"
         )
     size = sum(entry.bytes for _, entry in parts)
     newest = max(entry.modified_ms for _, entry in parts)
@@ -165,7 +172,7 @@ def _rolling(folder: Entry, entries: list[Entry]) -> Log:
         entry.name.startswith("appstatus_") and entry.name.endswith(".inprogress")
         for entry in entries
     )
-    return Log(name, tuple(path for _, path in kept), size, newest, in_progress, tuple(notes))
+    return Log(name, tuple(path for _, path in used), size, newest, in_progress, tuple(notes))
 
 
 def _entry(spark: SparkSession, path: str) -> Entry:

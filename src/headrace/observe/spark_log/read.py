@@ -12,31 +12,31 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import InvalidInput
 from headrace.observe.spark_log import events
-from headrace.observe.spark_log.components import Component, Stage, fold
-from headrace.observe.spark_log.files import NEEDED, Log, text_files
-from headrace.observe.spark_log.measured import (
+from headrace.observe.spark_log.application import (
     SPARKS_DEFAULT_MEMORY_MB,
     Application,
+    ComponentFigures,
     Executor,
-    Measured,
     Run,
-    Work,
+    TaskTotals,
     memory_in_mb,
     observed_seconds,
 )
+from headrace.observe.spark_log.components import Component, Stage, fold
+from headrace.observe.spark_log.files import NEEDED, Log, text_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MOST_TOLD = 5  # failed stages, in words
+MOST_FAILURES = 5  # stages whose failure is noted in words
 MOST_SHARES = 10_000  # target tasks; beyond, a stream counts as even
 
 
 def read_application(spark: SparkSession, log: Log) -> Application:
-    """What the log of one application says; what it fails to say stands in the notes."""
+    """What the log of one application says; what it fails to say is in the notes."""
     with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
         texts, notes = text_files(spark, log, Path(folder))
-        lines = events.named(spark.read.text(texts))
+        lines = events.name_lines(spark.read.text(texts))
         kinds = {
             row["event"]: (int(row["events"]), int(row["cut"]))
             for row in events.kinds(lines).collect()
@@ -44,15 +44,12 @@ def read_application(spark: SparkSession, log: Log) -> Application:
         if not kinds.keys() & set(events.NEEDED):
             raise InvalidInput(f"{log.files[0]}: holds none of Spark's events; {NEEDED}")
         notes += list(_odd_kinds(kinds))
-        facts = [
-            row.asDict() for row in events.facts(events.parsed(lines, events.FACT_EVENTS)).collect()
-        ]
-        stages = [
-            _stage(row.asDict())
-            for row in events.stages(events.parsed(lines, events.STAGE_EVENTS)).collect()
-        ]
-        with _kept(events.tasks(events.parsed(lines, (events.TASK_EVENT,)))) as tasks:
-            components, measured = _measured(spark, tasks, stages, notes, log)
+        about = events.facts(events.parse_events(lines, events.FACT_EVENTS))
+        facts = [row.asDict() for row in about.collect()]
+        described = events.stages(events.parse_events(lines, events.STAGE_EVENTS))
+        stages = [_stage(row.asDict()) for row in described.collect()]
+        with _persist(events.tasks(events.parse_events(lines, (events.TASK_EVENT,)))) as tasks:
+            components, measured = _measure(spark, tasks, stages, notes, log)
     executors = _executors(facts)
     streaming = any(component.query is not None for component in components)
     started = next((fact for fact in facts if fact["event"] == "SparkListenerApplicationStart"), {})
@@ -62,16 +59,17 @@ def read_application(spark: SparkSession, log: Log) -> Application:
     )
     if not ended:
         notes.append(
-            "the application did not end: it was killed, or it still runs; what it had done until then is used"
+            "the application did not end: it was killed, or it still runs; "
+            "what it had done until then is used"
         )
     if running > 0:
         notes.append(f"{running} tasks started but are not in the log as ended; they are left out")
     failed = [
         f"stage {s.id} failed: {s.failure.splitlines()[0][:200]}" for s in stages if s.failure
     ]
-    notes += failed[:MOST_TOLD] + (
-        [f"{len(failed) - MOST_TOLD} more stages failed"] if len(failed) > MOST_TOLD else []
-    )
+    notes += failed[:MOST_FAILURES]
+    if len(failed) > MOST_FAILURES:
+        notes.append(f"{len(failed) - MOST_FAILURES} more stages failed")
     return Application(
         id=started.get("app_id") or log.app,
         name=started.get("app_name") or log.app,
@@ -85,7 +83,7 @@ def read_application(spark: SparkSession, log: Log) -> Application:
 
 
 @contextmanager
-def _kept(table: DataFrame) -> Generator[DataFrame]:
+def _persist(table: DataFrame) -> Generator[DataFrame]:
     """A table that is read several times, parsed once."""
     table.persist()
     try:
@@ -94,9 +92,9 @@ def _kept(table: DataFrame) -> Generator[DataFrame]:
         table.unpersist()
 
 
-def _measured(
+def _measure(
     spark: SparkSession, tasks: DataFrame, stages: Sequence[Stage], notes: list[str], log: Log
-) -> tuple[list[Component], list[Measured]]:
+) -> tuple[list[Component], list[ComponentFigures]]:
     from pyspark.sql import functions as F
 
     succeeded = tasks.where(F.col("reason") == "Success")
@@ -109,7 +107,8 @@ def _measured(
     components, folding_notes = fold(stages, ran & known)
     if not components:
         raise InvalidInput(
-            f"{log.files[0]}: no task of a known stage came to its end in this log, so there is nothing to plan"
+            f"{log.files[0]}: no task of a known stage came to its end in this log, "
+            "so there is nothing to plan"
         )
     notes += folding_notes
     idle = sorted(stage.id for stage in stages if stage.id not in ran and stage.failure)
@@ -120,11 +119,11 @@ def _measured(
     number = {stage: i for i, component in enumerate(components) for stage in component.stages}
     which = spark.createDataFrame(list(number.items()), "stage_id INT, component INT")
     placed = tasks.join(F.broadcast(which), on="stage_id", how="inner")
-    on: list[dict[str, Work]] = [{} for _ in components]
+    on: list[dict[str, TaskTotals]] = [{} for _ in components]
     for row in events.per_executor(placed).collect():
         values: dict[str, Any] = row.asDict()
         component, executor = values.pop("component"), values.pop("executor")
-        on[component][executor] = Work(**values)
+        on[component][executor] = TaskTotals(**values)
     runs: list[list[tuple[int, Run]]] = [[] for _ in components]
     for row in events.per_stage(placed).collect():
         values = row.asDict()
@@ -132,7 +131,7 @@ def _measured(
         runs[component].append((stage, Run(**values)))
     shares = _partition_records(placed, components)
     measured = [
-        Measured(
+        ComponentFigures(
             component=component,
             work=reduce(add, on[i].values()),
             on=dict(sorted(on[i].items())),
@@ -156,11 +155,9 @@ def _partition_records(
         if c.inputs and c.same_tasks and 1 < c.tasks <= MOST_SHARES
     ]
     found = {i: [0.0] * components[i].tasks for i in comparable}
-    for row in (
-        events.per_partition(placed.where(F.col("component").isin(comparable))).collect()
-        if comparable
-        else ()
-    ):
+    if not comparable:
+        return {}
+    for row in events.per_partition(placed.where(F.col("component").isin(comparable))).collect():
         if 0 <= row["partition"] < len(found[row["component"]]):
             found[row["component"]][row["partition"]] = float(row["records"])
     return {i: tuple(records) for i, records in found.items()}
@@ -217,17 +214,18 @@ def _executors(facts: Sequence[Mapping[str, Any]]) -> tuple[Executor, ...]:
     return tuple(sorted(found.values(), key=lambda e: (len(e.id), e.id)))
 
 
-def _from_tasks(measured: Sequence[Measured], notes: list[str]) -> tuple[Executor, ...]:
+def _from_tasks(measured: Sequence[ComponentFigures], notes: list[str]) -> tuple[Executor, ...]:
     """Executors that are known by their tasks only, where the log's beginning is lost."""
     ids = sorted({executor for m in measured for executor in m.on})
     notes.append(
-        f"the log does not say what its {len(ids)} executors have; each is taken to have 1 core and 1024 MB"
+        f"the log does not say what its {len(ids)} executors have; "
+        "each is taken to have 1 core and 1024 MB"
     )
     return tuple(Executor(i, "unknown", 1, SPARKS_DEFAULT_MEMORY_MB, added_ms=0) for i in ids)
 
 
 def _odd_kinds(kinds: Mapping[str, tuple[int, int]]) -> Iterator[str]:
-    """Notes on lines that are no events, are cut off, or are of a kind this reader does not know."""
+    """Notes on lines that are no events, are cut off, or of a kind this reader does not know."""
     cut = sum(cut for _, cut in kinds.values())
     nameless = kinds.get("", (0, 0))
     if cut:

@@ -1,4 +1,4 @@
-"""A topology that runs on Storm as a headrace/1 document, from Storm's UI REST API or from answers of it that were saved."""
+"""A topology that runs on Storm as a headrace/1 document, from its REST API or saved answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from headrace.errors import InvalidInput
 from headrace.model.nearest import nearest
 from headrace.observe.storm.document import document_of
-from headrace.observe.storm.source import TIMEOUT_S, asked, saved
+from headrace.observe.storm.source import TIMEOUT_S, ask_ui, read_saved
 
 
 def storm(
@@ -17,15 +17,17 @@ def storm(
     """The headrace/1 document of a running topology, or of saved answers, and notes."""
     scheme = urlsplit(source).scheme
     if scheme in ("http", "https"):
-        return document_of(asked(source, topology, window, timeout_s))
+        return document_of(ask_ui(source, topology, window, timeout_s))
     if "://" in source:
         raise InvalidInput(
-            f"{source}: {scheme} is not asked; give http:// or https:// and the host and port of Storm's UI"
+            f"{source}: {scheme} is not asked; "
+            "give http:// or https:// and the host and port of Storm's UI"
         )
-    answers = saved(source)
+    answers = read_saved(source)
     if topology not in (None, answers.page.id, answers.page.name):
         found = [answers.page.name, answers.page.id]
         raise InvalidInput(
-            f"{source}: is of the topology `{answers.page.id}`, not `{topology}`{nearest(str(topology), found)}"
+            f"{source}: is of the topology `{answers.page.id}`, "
+            f"not `{topology}`{nearest(str(topology), found)}"
         )
     return document_of(answers)

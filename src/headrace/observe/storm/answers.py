@@ -2,12 +2,13 @@
 
 Five answers are used, each known by what it holds, whatever its file is called:
 
-    /api/v1/topology/ID                 `spouts`, `bolts` (executors, latencies, capacity, requested
-    resources), `workers` /api/v1/topology/ID/metrics         per stream: `emitted` of every
-    component, `executed` and `executed_ms_avg` of bolts /api/v1/topology/ID/visualization
-    `:inputs` of every component, with stream and grouping /api/v1/supervisor/summary
-    `supervisors` with slots, memory and CPU /api/v1/cluster/summary             totals; only its
-    `stormVersion` is used
+    /api/v1/topology/ID                 `spouts`, `bolts` (executors, latencies, capacity,
+                                        requested resources), `workers`
+    /api/v1/topology/ID/metrics         per stream: `emitted` of every component, `executed`
+                                        and `executed_ms_avg` of bolts
+    /api/v1/topology/ID/visualization   `:inputs` of every component, with stream and grouping
+    /api/v1/supervisor/summary          `supervisors` with slots, memory and CPU
+    /api/v1/cluster/summary             totals; only its `stormVersion` is used
 """
 
 from __future__ import annotations
@@ -150,8 +151,8 @@ class Answers:
     version: str | None
 
 
-def recognized(parts: Mapping[str, Any], where: str) -> Answers:
-    """Answers by what they hold; the names of `parts` only serve to say where something is wrong."""
+def recognize(parts: Mapping[str, Any], where: str) -> Answers:
+    """Answers by what they hold; the names of `parts` only say where something is wrong."""
     found: dict[str, tuple[str, dict[str, Any]]] = {}
     for name, part in parts.items():
         kind = kind_of(part)
@@ -159,11 +160,13 @@ def recognized(parts: Mapping[str, Any], where: str) -> Answers:
             found.setdefault(kind, (name, part))
     if "page" not in found:
         raise InvalidInput(
-            f"{where}: holds no topology page; needed is the answer of /api/v1/topology/ID, with `spouts` and `bolts`"
+            f"{where}: holds no topology page; "
+            "needed is the answer of /api/v1/topology/ID, with `spouts` and `bolts`"
         )
     if "drawn" not in found:
         raise InvalidInput(
-            f"{where}: does not say who reads from whom; needed is the answer of /api/v1/topology/ID/visualization"
+            f"{where}: does not say who reads from whom; "
+            "needed is the answer of /api/v1/topology/ID/visualization"
         )
 
     def read(kind: str, model: type[Model]) -> Model | None:

@@ -1,4 +1,4 @@
-"""The headrace/1 document of Storm's answers. A task of ours is a thread, which Storm calls an executor."""
+"""The headrace/1 document of Storm's answers. Our task is a thread, Storm's executor."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.model.document import FORMAT, Grouping
+from headrace.observe.rounding import six_digits
 from headrace.observe.storm.answers import (
     Answers,
     Bolt,
@@ -24,9 +25,15 @@ BEHIND = 0.95  # of what was sent to it, what a bolt worked off
 LATENCY_FLAG = "from execute latency, which is wall-clock time: CPU is less where execute() waits"
 CAPACITY_FLAG = "from capacity, since the execute latency is below what Storm shows"
 GROUPINGS: dict[str, Grouping] = {
-    "shuffle": "shuffle", "none": "none", "fields": "fields", "all": "all", "direct": "direct",
-    "local_or_shuffle": "local-or-shuffle", "custom_object": "custom", "custom_serialized": "custom",
-}  # fmt: skip
+    "shuffle": "shuffle",
+    "none": "none",
+    "fields": "fields",
+    "all": "all",
+    "direct": "direct",
+    "local_or_shuffle": "local-or-shuffle",
+    "custom_object": "custom",
+    "custom_serialized": "custom",
+}
 
 
 def document_of(answers: Answers) -> tuple[dict[str, Any], list[str]]:
@@ -114,7 +121,7 @@ def _of_users(counts: Iterable[Count]) -> list[Count]:
 def _component(vertex: Vertex, answers: Answers, rates: Rates) -> dict[str, Any]:
     found: dict[str, Any] = {"tasks": vertex.executors}
     if isinstance(vertex, Spout):
-        found = {"spout": True, **found, "rate": _short(rates.out_of(vertex.id))}
+        found = {"spout": True, **found, "rate": six_digits(rates.out_of(vertex.id))}
     inputs: dict[str, list[dict[str, str]]] = {}
     for entry in _subscriptions(answers, vertex.id):
         inputs.setdefault(entry.source, []).append(
@@ -123,8 +130,8 @@ def _component(vertex: Vertex, answers: Answers, rates: Rates) -> dict[str, Any]
     if inputs:
         found["inputs"] = inputs
     if answers.page.shows_resources:
-        asked = {"cpu": vertex.cpu, "memory_mb": vertex.on_heap_mb + vertex.off_heap_mb}
-        found |= {key: value for key, value in asked.items() if value}
+        requested = {"cpu": vertex.cpu, "memory_mb": vertex.on_heap_mb + vertex.off_heap_mb}
+        found |= {key: value for key, value in requested.items() if value}
     return found
 
 
@@ -143,16 +150,15 @@ def _streams(answers: Answers, rates: Rates) -> Iterator[dict[str, Any]]:
     for component in answers.drawn:
         for entry in _subscriptions(answers, component):
             sent = rates.emitted.get(entry.source, {}).get(entry.stream, 0.0)
-            worked_on = rates.into(entry.source) or rates.out_of(
-                entry.source
-            )  # a spout works on what it emits
+            # A spout works on what it emits.
+            worked_on = rates.into(entry.source) or rates.out_of(entry.source)
             stream = {
                 "from": entry.source,
                 "to": component,
                 "stream": entry.stream,
-                "tuples_per_s": _short(sent),
+                "tuples_per_s": six_digits(sent),
             }
-            yield stream | ({"selectivity": _short(sent / worked_on)} if worked_on else {})
+            yield stream | ({"selectivity": six_digits(sent / worked_on)} if worked_on else {})
 
 
 def _cost(bolt: Bolt, answers: Answers) -> dict[str, Any] | None:
@@ -163,22 +169,20 @@ def _cost(bolt: Bolt, answers: Answers) -> dict[str, Any] | None:
             c.value * executed.get((c.source, c.stream), 0.0) for c in vertex.executed_ms_avg
         )
         if vertex.id == bolt.id and took > 0:
-            return {"cpu_ms": _short(took / sum(executed.values())), "flag": LATENCY_FLAG}
+            return {"cpu_ms": six_digits(took / sum(executed.values())), "flag": LATENCY_FLAG}
     if bolt.execute_ms > 0:
-        return {"cpu_ms": _short(bolt.execute_ms), "flag": LATENCY_FLAG}
-    if (
-        bolt.capacity > 0 and bolt.executed > 0
-    ):  # capacity: the part of its time an executor spends in execute()
-        seconds = _seconds(answers.page.window, answers.page.uptime_s)
-        return {
-            "cpu_ms": _short(bolt.capacity * bolt.executors * seconds * 1000 / bolt.executed),
-            "flag": CAPACITY_FLAG,
-        }
+        return {"cpu_ms": six_digits(bolt.execute_ms), "flag": LATENCY_FLAG}
+    if bolt.capacity > 0 and bolt.executed > 0:
+        # Capacity is the share of its time that an executor spends in execute().
+        busy_s = (
+            bolt.capacity * bolt.executors * _seconds(answers.page.window, answers.page.uptime_s)
+        )
+        return {"cpu_ms": six_digits(busy_s * 1000 / bolt.executed), "flag": CAPACITY_FLAG}
     return None
 
 
 def _nodes(answers: Answers, summary: Supervisors) -> dict[str, Any]:
-    """Supervisors as nodes; what others use there is taken, what this topology itself uses is free for the new plan."""
+    """Supervisors as nodes; only what others use there is taken, since a new plan is made."""
     hosts = [supervisor.host for supervisor in summary.supervisors]
     nodes: dict[str, Any] = {}
     for supervisor in summary.supervisors:
@@ -195,7 +199,7 @@ def _nodes(answers: Answers, summary: Supervisors) -> dict[str, Any]:
                 worker.on_heap_mb + worker.off_heap_mb for worker in own
             )
             taken |= {
-                key: _short(value)
+                key: six_digits(value)
                 for key, value in (("cpu", cpu), ("memory_mb", memory_mb))
                 if value > 1e-6
             }
@@ -207,23 +211,38 @@ def _nodes(answers: Answers, summary: Supervisors) -> dict[str, Any]:
 
 def _notes(answers: Answers, rates: Rates) -> Iterator[str]:
     page = answers.page
-    yield f"rates are means over {rates.seconds:g} s; Storm counts a sample of its tuples (topology.stats.sample.rate) and multiplies"
+    yield (
+        f"rates are means over {rates.seconds:g} s; "
+        "Storm counts a sample of its tuples (topology.stats.sample.rate) and multiplies"
+    )
     if answers.version is not None and not answers.version.startswith("2."):
         yield f"this is Storm {answers.version}; the field names are those of Storm 2"
     if answers.metrics is None:
-        yield "no /metrics: what a component emits is taken from its page, and divided evenly over its streams where it has several"
+        yield (
+            "no /metrics: what a component emits is taken from its page, "
+            "and divided evenly over its streams where it has several"
+        )
     if answers.supervisors is None:
         yield "no /supervisor/summary: there is no cluster in the document"
     elif not answers.supervisors.shows_resources:
-        yield "the resource-aware scheduler is off, so Storm knows slots only: set cpu and memory_mb on the nodes to have them counted"
+        yield (
+            "the resource-aware scheduler is off, so Storm knows slots only: "
+            "set cpu and memory_mb on the nodes to have them counted"
+        )
     used = {entry.grouping for name in answers.drawn for entry in _subscriptions(answers, name)}
     if "fields" in used:
-        yield "Storm shows a global grouping as `fields`: change it to `global` by hand where it is one"
+        yield (
+            "Storm shows a global grouping as `fields`: "
+            "change it to `global` by hand where it is one"
+        )
     if odd := sorted(used - GROUPINGS.keys()):
         yield f"unknown groupings, taken as custom: {', '.join(odd)}"
     spouts = ", ".join(spout.id for spout in page.spouts if not of_storm(spout.id))
-    asked = "what was requested for them is used" if page.shows_resources else "they count as free"
-    yield f"Storm does not measure the CPU of spouts ({spouts}), so {asked}; nor does it measure bytes, and its ackers are left out"
+    cost = "what was requested for them is used" if page.shows_resources else "they count as free"
+    yield (
+        f"Storm does not measure the CPU of spouts ({spouts}), so {cost}; "
+        "nor does it measure bytes, and its ackers are left out"
+    )
     yield from _findings(answers, rates)
 
 
@@ -231,15 +250,17 @@ def _findings(answers: Answers, rates: Rates) -> Iterator[str]:
     """Bolts that are full, fail, or work off less than is sent to them."""
     for bolt in answers.page.bolts:
         if bolt.capacity > FULL:
-            yield f"{bolt.id} is at {bolt.capacity:.0%} of its capacity: it needs more executors, or a faster node"
+            yield (
+                f"{bolt.id} is at {bolt.capacity:.0%} of its capacity: "
+                "it needs more executors, or a faster node"
+            )
         if bolt.failed:
             yield f"{bolt.id} failed {bolt.failed:,.0f} tuples"
         for entry in _subscriptions(answers, bolt.id) if answers.metrics else ():
             sent = rates.emitted.get(entry.source, {}).get(entry.stream, 0.0)
             done = rates.executed.get(bolt.id, {}).get((entry.source, entry.stream), 0.0)
             if entry.grouping != "all" and done < BEHIND * sent:
-                yield f"{bolt.id} worked off {done / sent:.0%} of what {entry.source} sent on `{entry.stream}`: it falls behind"
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")
+                yield (
+                    f"{bolt.id} worked off {done / sent:.0%} of what {entry.source} sent "
+                    f"on `{entry.stream}`: it falls behind"
+                )

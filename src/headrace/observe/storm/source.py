@@ -11,24 +11,25 @@ from urllib.parse import quote
 
 from headrace.errors import InvalidInput
 from headrace.model.nearest import nearest
-from headrace.observe.storm.answers import Answers, kind_of, recognized
+from headrace.observe.storm.answers import Answers, kind_of, recognize
 
 TIMEOUT_S = 20.0
 LARGEST = 256_000_000  # bytes; an answer about 10,000 executors is a few MB
 NEEDED = "Storm's answers are one JSON file that holds them all, or a folder of .json files"
 
 
-def asked(url: str, topology: str | None, window: str, timeout_s: float) -> Answers:
+def ask_ui(url: str, topology: str | None, window: str, timeout_s: float) -> Answers:
     """Ask the UI about one topology, by its id or its name."""
     base = f"{url.split('/api/v1')[0].removesuffix('/').removesuffix('/index.html')}/api/v1"
     summary = _get(f"{base}/topology/summary", timeout_s)
     running = summary.get("topologies")
     if not isinstance(running, list):
         raise InvalidInput(
-            f"{url}: answers, but not as Storm's UI does (no `topologies` in /api/v1/topology/summary)"
+            f"{url}: answers, but not as Storm's UI does "
+            "(no `topologies` in /api/v1/topology/summary)"
         )
     ids = {str(t["id"]): str(t["name"]) for t in cast("list[dict[str, Any]]", running)}
-    page = f"{base}/topology/{quote(_chosen(ids, topology, url), safe='')}"
+    page = f"{base}/topology/{quote(_choose(ids, topology, url), safe='')}"
     parts = {
         "/topology/ID": f"{page}?window={quote(window)}",
         "/topology/ID/metrics": f"{page}/metrics?window={quote(window)}",
@@ -36,10 +37,10 @@ def asked(url: str, topology: str | None, window: str, timeout_s: float) -> Answ
         "/supervisor/summary": f"{base}/supervisor/summary",
         "/cluster/summary": f"{base}/cluster/summary",
     }
-    return recognized({name: _get(where, timeout_s) for name, where in parts.items()}, url)
+    return recognize({name: _get(where, timeout_s) for name, where in parts.items()}, url)
 
 
-def _chosen(ids: dict[str, str], topology: str | None, url: str) -> str:
+def _choose(ids: dict[str, str], topology: str | None, url: str) -> str:
     if not ids:
         raise InvalidInput(f"{url}: no topology runs there")
     if topology is None:
@@ -60,9 +61,14 @@ def _opener() -> urllib.request.OpenerDirector:
     """Speaks http and https only, so that no redirection leads to a file or elsewhere."""
     opener = urllib.request.OpenerDirector()
     for handler in (
-        urllib.request.ProxyHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler, urllib.request.HTTPRedirectHandler,
-        urllib.request.HTTPErrorProcessor, urllib.request.HTTPDefaultErrorHandler, urllib.request.UnknownHandler,
-    ):  # fmt: skip
+        urllib.request.ProxyHandler,
+        urllib.request.HTTPHandler,
+        urllib.request.HTTPSHandler,
+        urllib.request.HTTPRedirectHandler,
+        urllib.request.HTTPErrorProcessor,
+        urllib.request.HTTPDefaultErrorHandler,
+        urllib.request.UnknownHandler,
+    ):
         opener.add_handler(handler())
     return opener
 
@@ -86,18 +92,18 @@ def _get(url: str, timeout_s: float) -> dict[str, Any]:
     return _json(data, url)
 
 
-def saved(path: str) -> Answers:
+def read_saved(path: str) -> Answers:
     """Answers from one file, or from the .json files of a folder."""
     place = Path(path)
     if place.is_dir():
         files = sorted(place.glob("*.json"))
         if not files:
             raise InvalidInput(f"{path}: has no .json file; {NEEDED}")
-        return recognized({file.name: _json(_bytes(file), str(file)) for file in files}, path)
+        return recognize({file.name: _json(_bytes(file), str(file)) for file in files}, path)
     if not place.exists():
         raise InvalidInput(f"{path}: no such file or folder; {NEEDED}")
     content = _json(_bytes(place), path)
-    return recognized({place.name: content} if kind_of(content) else content, path)
+    return recognize({place.name: content} if kind_of(content) else content, path)
 
 
 def _bytes(file: Path) -> bytes:

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from headrace.model.telemetry import Writer
+from headrace.model.document import Node
+from headrace.model.telemetry import NODE_FACTS, Writer
 from headrace.model.topology import Topology, task_name
 from headrace.run.placement import Placement
-from headrace.run.task import Report
+from headrace.run.task import TaskReport
+
+Located = Sequence[tuple[TaskReport, str]]  # reports, and the nodes they come from
 
 
-def record(
-    folder: Path,
-    topology: Topology,
-    batch: int,
-    reports: Sequence[tuple[Report, str]],
-    placement: Placement | None,
+def record_batch(
+    folder: Path, topology: Topology, batch: int, reports: Located, placement: Placement | None
 ) -> None:
-    """Write the telemetry of a batch, from reports and the nodes they come from; a batch that runs again replaces its own."""
+    """Write the telemetry of a batch; a batch that runs again replaces its own."""
     nodes = placement.nodes if placement is not None else {}
-    tasks = [
+    with Writer(folder, name=f"{topology.name}-{batch:08d}") as writer:
+        writer.write("tasks", _task_rows(topology, reports, nodes))
+        writer.write("edges", _edge_rows(topology, reports))
+        if batch == 0 and nodes:
+            writer.write("nodes", _node_rows(nodes))
+
+
+def _task_rows(
+    topology: Topology, reports: Located, nodes: Mapping[str, Node]
+) -> list[dict[str, Any]]:
+    return [
         {
             "event_time": datetime.fromtimestamp(r.ended, UTC),
             "topology": topology.name,
@@ -30,9 +40,8 @@ def record(
             "component": r.component,
             "node": node,
             "machine_type": nodes[node].type if node in nodes else "",
-            "tuples_in": 0
-            if topology.components[r.component].spout
-            else r.tuples_in,  # a spout's tuples come from outside
+            # A spout's tuples come from outside.
+            "tuples_in": 0 if topology.components[r.component].spout else r.tuples_in,
             "tuples_out": r.tuples_out,
             "cpu_ms": r.cpu_ms,
             "queue_length": 0,  # between two batches nothing waits inside the topology
@@ -41,6 +50,9 @@ def record(
         for r, node in reports
         if r.role == "work"
     ]
+
+
+def _edge_rows(topology: Topology, reports: Located) -> list[dict[str, Any]]:
     tuples: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
     ended: dict[str, float] = {}
@@ -50,7 +62,7 @@ def record(
             pair = (r.task, task_name(component, number + 1))
             tuples[pair] += rows
             sizes[pair] += size
-    edges = [
+    return [
         {
             "event_time": datetime.fromtimestamp(ended[source], UTC),
             "topology": topology.name,
@@ -61,29 +73,16 @@ def record(
         }
         for source, target in tuples
     ]
-    with Writer(folder, name=f"{topology.name}-{batch:08d}") as writer:
-        writer.write("tasks", tasks)
-        writer.write("edges", edges)
-        if batch == 0 and nodes:
-            now = datetime.now(UTC)
-            facts = (
-                "sockets",
-                "cores",
-                "ghz",
-                "flops_per_cycle",
-                "memory_mb",
-                "bandwidth_mbps",
-                "slots",
-            )
-            writer.write(
-                "nodes",
-                [
-                    {
-                        "event_time": now,
-                        "node": name,
-                        "machine_type": node.type,
-                        **{f: getattr(node, f) for f in facts},
-                    }
-                    for name, node in nodes.items()
-                ],
-            )
+
+
+def _node_rows(nodes: Mapping[str, Node]) -> list[dict[str, Any]]:
+    now = datetime.now(UTC)
+    return [
+        {
+            "event_time": now,
+            "node": name,
+            "machine_type": node.type,
+            **{fact: getattr(node, fact) for fact in NODE_FACTS},
+        }
+        for name, node in nodes.items()
+    ]

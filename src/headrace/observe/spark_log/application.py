@@ -1,4 +1,4 @@
-"""What an event log says, as frozen data: the application, its executors, and what each component took and moved."""
+"""What an event log says, as frozen data: the application, its executors and its components."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ class Executor:
 
     @property
     def type(self) -> str:
-        """Executors of one size are one machine type: more than its size a log does not say of a machine."""
+        """Executors of one size are one machine type: a log says no more of a machine."""
         return f"{self.cores}-core-{self.memory_mb:g}-mb"
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What the tasks of one component did on one executor (or, summed, on all): successful ones, if not said otherwise."""
+class TaskTotals:
+    """What the tasks of a component did on an executor or, summed, on all; only successful ones.
+
+    The exceptions are in the names: failed, killed, wasted.
+    """
 
     succeeded: int = 0
     failed: int = 0
@@ -57,12 +60,12 @@ class Work:
     written_bytes: float = 0.0
     sink_records: float = 0.0
 
-    def __add__(self, other: Work) -> Work:
+    def __add__(self, other: TaskTotals) -> TaskTotals:
         mine = {name: getattr(self, name) for name in self.__slots__}
         sums = {
             name: value + getattr(other, name) for name, value in mine.items() if name != "error"
         }
-        return Work(error=self.error or other.error, **sums)
+        return TaskTotals(error=self.error or other.error, **sums)
 
     @property
     def records_in(self) -> float:
@@ -87,16 +90,15 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ComponentFigures:
     """A component with its figures."""
 
     component: Component
-    work: Work
-    on: dict[str, Work]  # by executor
+    work: TaskTotals
+    on: dict[str, TaskTotals]  # by executor
     runs: tuple[Run, ...]
-    partition_records: tuple[
-        float, ...
-    ]  # received through the shuffle, by partition; empty: not comparable between runs
+    # Received through the shuffle, by partition; empty: not comparable between runs.
+    partition_records: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class Application:
     version: str
     ended: bool
     executors: tuple[Executor, ...]
-    components: tuple[Measured, ...]
+    components: tuple[ComponentFigures, ...]
     seconds: float  # what rates are per: see `observed_seconds`
     notes: tuple[str, ...]
 
@@ -126,7 +128,7 @@ class Application:
 def observed_seconds(runs: Sequence[Run], streaming: bool) -> float:
     """The time that rates are counted over.
 
-    A streaming query is there all the time from its first task to its last. A batch application is
+    A streaming query is up all the time from its first task to its last. A batch application is
     judged by the time in which it had work: a notebook that waits for its user does not make its
     stages slow.
     """
@@ -140,22 +142,22 @@ def observed_seconds(runs: Sequence[Run], streaming: bool) -> float:
     return max(busy / 1000, 0.001)
 
 
-def together(executors: Sequence[Executor]) -> tuple[Executor, ...]:
-    """The executors that were there at the moment when there were most cores: dynamic allocation replaces one by another."""
+def executors_at_peak(executors: Sequence[Executor]) -> tuple[Executor, ...]:
+    """The executors at the moment with most cores: dynamic allocation replaces one by another."""
     best: list[Executor] = []
     for moment in sorted({executor.added_ms for executor in executors}):
-        there = [
+        up = [
             e
             for e in executors
             if e.added_ms <= moment and (e.removed_ms is None or e.removed_ms > moment)
         ]
-        if sum(e.cores for e in there) > sum(e.cores for e in best):
-            best = there
+        if sum(e.cores for e in up) > sum(e.cores for e in best):
+            best = up
     return tuple(best)
 
 
 def memory_in_mb(setting: str | None) -> float | None:
-    """`4g` -> 4096; None if it is not set, or not a size. Spark takes a bare number for bytes, or for MB where it is executor memory."""
+    """`4g` -> 4096, and a bare number as it is; None if it is not set, or not a size."""
     text = (setting or "").strip().lower().removesuffix("b")
     if text.isdecimal():
         return float(text)

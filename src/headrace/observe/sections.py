@@ -12,7 +12,14 @@ from pyspark.sql import functions as F
 
 from headrace.errors import InvalidInput
 from headrace.observe.fit import Fit, fits, load_points
-from headrace.observe.spans import clocks_ahead, in_step, spans_of, whole_windows, within
+from headrace.observe.rounding import six_digits
+from headrace.observe.spans import (
+    clocks_ahead,
+    keep_whole,
+    shift_clocks,
+    spans_of,
+    whole_windows,
+)
 
 HALF_LIFE = 5  # windows, of the exponential average
 MOST_PAIRS = 20_000  # in `traffic`; beyond, streams and their shares say it shorter
@@ -32,7 +39,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredSections:
     """The measured sections, the pairs that talk most, and what to know about both."""
 
     sections: dict[str, Any]
@@ -49,32 +56,32 @@ def measure(
     traffic: str = "last",
     of: Collection[str] | None = None,
     prefixed: bool | None = None,
-) -> Measured:
-    """Everything that windows of tasks and edges tell. Both are read several times: cache them.
+) -> MeasuredSections:
+    """Everything that windows of tasks and edges say. Both are read several times: cache them.
 
     The sections are about the topologies `of`, or all there are; the fits are of all. Names are
     prefixed with their topology if asked, or if there are several.
     """
-    steady = how(traffic)
+    steady = steady_figure(traffic)
     notes: list[str] = []
     spans = spans_of(tasks, edges)
     ahead = clocks_ahead(spans, window_s, notes)
-    tasks, edges = in_step(tasks, edges, ahead)
+    tasks, edges = shift_clocks(tasks, edges, ahead)
     whole = whole_windows(spans, ahead, window_s, notes)
-    tasks, edges = within(tasks, whole, window_s), within(edges, whole, window_s)
+    tasks, edges = keep_whole(tasks, whole, window_s), keep_whole(edges, whole, window_s)
     found = fits(load_points(tasks, window_s))
     shown = set(whole) if of is None else set(of)
-    called = naming(len(shown) > 1 if prefixed is None else prefixed)
+    name_of = naming(len(shown) > 1 if prefixed is None else prefixed)
     if not shown >= set(whole):
         tasks, edges = (windows.where(F.col("topology").isin(*shown)) for windows in (tasks, edges))
-    pairs = heaviest_pairs(edges, steady, window_s, called)
+    pairs = heaviest_pairs(edges, steady, window_s, name_of)
     sections = {
-        "profile": profile([f for f in found if f.topology in shown], called),
-        "streams": streams(tasks, edges, steady, window_s, called),
+        "profile": profile([f for f in found if f.topology in shown], name_of),
+        "streams": streams(tasks, edges, steady, window_s, name_of),
         "traffic": traffic_rows(pairs, notes),
-        "history": history(tasks, window_s, called),
+        "history": history(tasks, window_s, name_of),
     }
-    return Measured(
+    return MeasuredSections(
         {name: s for name, s in sections.items() if s},
         tuple(pairs[:HEAVIEST]),
         tuple(found),
@@ -82,17 +89,20 @@ def measure(
     )
 
 
-Called = Callable[[str, str], str]
+Naming = Callable[[str, str], str]  # topology, name -> the name in a file
 Steady = Callable[[str], Column]
 
 
-def naming(prefixed: bool) -> Called:
+def naming(prefixed: bool) -> Naming:
     """Names as the contract has them: with the topology in front if there are several."""
     return (lambda topology, name: f"{topology}/{name}") if prefixed else (lambda _, name: name)
 
 
-def how(traffic: str) -> Steady:
-    """One figure for a series of windows: the last one, the exponential average, or a percentile; an absent window is 0."""
+def steady_figure(traffic: str) -> Steady:
+    """One figure for a series of windows: the last, the exponential average, or a percentile.
+
+    An absent window counts as 0.
+    """
     if traffic == "last":
         return lambda series: F.coalesce(
             F.sum(F.when(F.col("age") == 0, F.col(series))), F.lit(0.0)
@@ -104,7 +114,8 @@ def how(traffic: str) -> Steady:
     if match := re.fullmatch(r"p([1-9][0-9]?)", traffic):
         return lambda series: percentile(series, int(match[1]))
     raise InvalidInput(
-        f"traffic `{traffic}` is not known; there are `last`, `average` and percentiles such as `p95`"
+        f"traffic `{traffic}` is not known; "
+        "there are `last`, `average` and percentiles such as `p95`"
     )
 
 
@@ -115,25 +126,25 @@ def percentile(series: str, percent: int) -> Column:
     return F.when(rank < 1, 0.0).otherwise(F.element_at(present, F.greatest(rank, F.lit(1))))
 
 
-def profile(found: Sequence[Fit], called: Called) -> dict[str, dict[str, dict[str, Any]]]:
+def profile(found: Sequence[Fit], name_of: Naming) -> dict[str, dict[str, dict[str, Any]]]:
     """The fits as the contract's `profile`."""
     result: dict[str, dict[str, dict[str, Any]]] = {}
     for f in found:
         cost: dict[str, Any] = {
-            "cpu_ms": rounded(f.cpu_ms),
-            "cpu_fixed": rounded(f.cpu_fixed),
+            "cpu_ms": six_digits(f.cpu_ms),
+            "cpu_fixed": six_digits(f.cpu_fixed),
             "windows": f.windows,
         }
-        cost |= {"r2": rounded(f.r2)} if f.r2 is not None else {}
+        cost |= {"r2": six_digits(f.r2)} if f.r2 is not None else {}
         cost |= {"flag": f.flag} if f.flag else {}
-        result.setdefault(called(f.topology, f.component), {})[f.machine_type or "*"] = cost
+        result.setdefault(name_of(f.topology, f.component), {})[f.machine_type or "*"] = cost
     return result
 
 
 def streams(
-    tasks: DataFrame, edges: DataFrame, steady: Steady, window_s: int, called: Called
+    tasks: DataFrame, edges: DataFrame, steady: Steady, window_s: int, name_of: Naming
 ) -> list[dict[str, Any]]:
-    """The contract's `streams`: rate, selectivity, bytes per tuple and the share of every target task."""
+    """The contract's `streams`: rate, selectivity, bytes per tuple and shares of target tasks."""
     ends = ("topology", "source", "target")
     series = edges.groupBy(*ends, "age", "windows").agg(F.sum("tuples").alias("tuples"))
     rates = {
@@ -146,7 +157,7 @@ def streams(
         .agg(F.sum("tuples").alias("tuples"), F.sum("bytes").alias("bytes"))
         .collect()
     ):
-        received.setdefault(tuple(row[:3]), {})[number(row["to_task"])] = row
+        received.setdefault(tuple(row[:3]), {})[task_number(row["to_task"])] = row
     most = F.max(F.substring_index("task", ".", -1).cast("int")).alias("tasks")
     totals = F.sum("tuples_in").alias("taken"), F.sum("tuples_out").alias("given")
     flows = {
@@ -167,15 +178,19 @@ def streams(
         copies = (
             q if sender and q > 1 and abs(tuples - q * sender["given"]) <= COPIED * tuples else 1
         )
-        entry: dict[str, Any] = {"from": called(topology, source), "to": called(topology, target)}
-        entry["tuples_per_s"] = rounded(rates[key] / copies)
+        entry: dict[str, Any] = {
+            "from": name_of(topology, source),
+            "to": name_of(topology, target),
+        }
+        entry["tuples_per_s"] = six_digits(rates[key] / copies)
         if sender and (sender["taken"] or sender["given"]):
-            entry["selectivity"] = rounded(tuples / copies / (sender["taken"] or sender["given"]))
+            worked_on = sender["taken"] or sender["given"]
+            entry["selectivity"] = six_digits(tuples / copies / worked_on)
         if carried := sum(row["tuples"] for row in sized):
-            entry["bytes"] = rounded(sum(row["bytes"] for row in sized) / carried)
+            entry["bytes"] = six_digits(sum(row["bytes"] for row in sized) / carried)
         if tuples:
             entry["shares"] = [
-                rounded(to[n]["tuples"] / tuples) if n in to else 0.0 for n in range(1, q + 1)
+                six_digits(to[n]["tuples"] / tuples) if n in to else 0.0 for n in range(1, q + 1)
             ]
         result.append(entry)
     return result
@@ -183,37 +198,37 @@ def streams(
 
 def pair_rates(edges: DataFrame, steady: Steady, window_s: int) -> DataFrame:
     """One row per pair of tasks that talk: tuples/s and, where they were counted, bytes/s."""
-    tuples, data = (
-        steady("tuples") / window_s,
-        F.when(F.count("bytes") > 0, steady("bytes") / window_s),
-    )
+    tuples = steady("tuples") / window_s
+    data = F.when(F.count("bytes") > 0, steady("bytes") / window_s)
     pairs = edges.groupBy("topology", "from_task", "to_task").agg(
         tuples.alias("tuples_per_s"), data.alias("bytes_per_s")
     )
     return pairs.where("tuples_per_s > 0")
 
 
-def heaviest_pairs(edges: DataFrame, steady: Steady, window_s: int, called: Called) -> list[Pair]:
-    """Pairs of tasks, those that talk most first; no more than one beyond what a file should hold."""
+def heaviest_pairs(edges: DataFrame, steady: Steady, window_s: int, name_of: Naming) -> list[Pair]:
+    """Pairs of tasks, those that talk most first; one more than a file should hold at most."""
     order = F.desc("tuples_per_s"), F.col("topology"), F.col("from_task"), F.col("to_task")
     rows = pair_rates(edges, steady, window_s).orderBy(*order).limit(MOST_PAIRS + 1).collect()
-    return [Pair(called(t, a), called(t, b), tuples, data) for t, a, b, tuples, data in rows]
+    return [Pair(name_of(t, a), name_of(t, b), tuples, data) for t, a, b, tuples, data in rows]
 
 
 def traffic_rows(pairs: Sequence[Pair], notes: list[str]) -> list[list[Any]]:
     """The contract's `traffic`, if there are not too many pairs for a file."""
     if len(pairs) > MOST_PAIRS:
         notes.append(
-            f"traffic: more than {MOST_PAIRS:,} pairs of tasks talk, so only streams and their shares are given"
+            f"traffic: more than {MOST_PAIRS:,} pairs of tasks talk, "
+            "so only streams and their shares are given"
         )
         return []
-    sized = [[] if p.bytes_per_s is None else [rounded(p.bytes_per_s)] for p in pairs]
+    sized = [[] if p.bytes_per_s is None else [six_digits(p.bytes_per_s)] for p in pairs]
     return sorted(
-        [p.source, p.target, rounded(p.tuples_per_s), *s] for p, s in zip(pairs, sized, strict=True)
+        [p.source, p.target, six_digits(p.tuples_per_s), *size]
+        for p, size in zip(pairs, sized, strict=True)
     )
 
 
-def history(tasks: DataFrame, window_s: int, called: Called) -> dict[str, list[list[float]]]:
+def history(tasks: DataFrame, window_s: int, name_of: Naming) -> dict[str, list[list[float]]]:
     """The contract's `history`: what every spout emitted in each window, by seconds since 1970."""
     spouts = (
         tasks.groupBy("topology", "component")
@@ -226,16 +241,11 @@ def history(tasks: DataFrame, window_s: int, called: Called) -> dict[str, list[l
     )
     result: dict[str, list[list[float]]] = {}
     for row in rates.orderBy("topology", "component", "start_s").collect():
-        result.setdefault(called(row["topology"], row["component"]), []).append(
-            [row["start_s"], rounded(row["rate"])]
+        result.setdefault(name_of(row["topology"], row["component"]), []).append(
+            [row["start_s"], six_digits(row["rate"])]
         )
     return {spout: series[-HISTORY:] for spout, series in result.items()}
 
 
-def number(task: str) -> int:
+def task_number(task: str) -> int:
     return int(task.rpartition(".")[2])
-
-
-def rounded(value: float) -> float:
-    """Six digits: more than any clock gives."""
-    return float(f"{value:.6g}")
