@@ -15,6 +15,7 @@ from measure import Row, calibration
 
 BENCHMARKS = (
     "ground",
+    "starting",
     "placing",
     "against_metis",
     "sizing",

@@ -16,7 +16,7 @@ from headrace.model.problem import CPU, Problem
 from headrace.model.request import DEFAULT_REQUEST
 from headrace.place.i_scheduler import node_classes, solve_model
 from headrace.place.p_scheduler import demand_by_type, node_capacity
-from headrace.solve.cut.partition import graph_of
+from headrace.solve.cut.graph import graph_of
 
 
 class Partition(NamedTuple):

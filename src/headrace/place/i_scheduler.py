@@ -35,7 +35,8 @@ from headrace.place.p_scheduler import (
     node_capacity,
     sort_by_capacity,
 )
-from headrace.solve.cut.partition import graph_of, partition
+from headrace.solve.cut.graph import graph_of
+from headrace.solve.cut.partition import partition
 from headrace.solve.instance import Instance
 from headrace.solve.proof.exact import least_crossing
 

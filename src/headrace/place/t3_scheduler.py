@@ -26,7 +26,7 @@ from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
 from headrace.place.p_scheduler import no_packing, node_capacity, sort_by_capacity
-from headrace.solve.cut.partition import Graph, graph_of
+from headrace.solve.cut.graph import Graph, graph_of
 
 
 @each_topology

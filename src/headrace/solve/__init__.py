@@ -9,5 +9,6 @@
 
 What the rooms share lies beside them: `instance` (what is to be placed), `classes` and `symmetry`
 (tasks and nodes nobody can tell apart), `slots` (whether tasks fit a node's slots), `highs`
-(integer programs), `compiled` (machine code) and `chance` (random numbers).
+(linear and integer programs), `silence` (nothing of theirs on standard output), `compiled` (machine
+code) and `chance` (random numbers).
 """

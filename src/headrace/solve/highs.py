@@ -1,43 +1,48 @@
-"""Integer programs through scipy's HiGHS, without a word on standard output: it prints a line now and then whatever it is told."""
+"""Linear and integer programs through scipy's HiGHS, with nothing on standard output.
+
+Every program of the package is solved here. scipy is imported by the first one: it takes longer
+than most commands.
+"""
 
 from __future__ import annotations
 
-import ctypes
-import os
-import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from typing import Any, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
 
-from scipy.optimize import Bounds, LinearConstraint, milp
+from headrace.solve.silence import silent_stdout
 
-# The stubs take single numbers only, and no options that are built step by step.
-_milp = cast(Callable[..., Any], milp)
-bounds = cast(Callable[..., Bounds], Bounds)
-rows = cast(Callable[..., LinearConstraint], LinearConstraint)
+if TYPE_CHECKING:
+    from scipy.optimize import Bounds, LinearConstraint
+
+# The stubs of scipy are too narrow: no arrays of limits, no sparse matrices, no options that are
+# built step by step.
 
 
-def least(cost: Any, **arguments: Any) -> Any:
-    """What scipy's `milp` gives."""
+def solve_integer_program(cost: Any, **arguments: Any) -> Any:
+    """The variables of least cost, some of them whole: what scipy's `milp` gives."""
+    from scipy.optimize import milp
+
     with silent_stdout():
-        return _milp(cost, **arguments)
+        return cast("Callable[..., Any]", milp)(cost, **arguments)
 
 
-@contextmanager
-def silent_stdout() -> Generator[None]:
-    """Nothing that C code writes to standard output gets out: that belongs to the plan."""
-    try:
-        kept = os.dup(1)
-    except OSError:  # there is none
-        yield
-        return
-    sys.stdout.flush()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    try:
-        yield
-    finally:
-        ctypes.CDLL(None).fflush(None)  # C keeps lines back when standard output is no terminal
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(nowhere)
+def solve_linear_program(cost: Any, *, method: str = "highs", **arguments: Any) -> Any:
+    """The variables of least cost: what scipy's `linprog` gives."""
+    from scipy.optimize import linprog
+
+    with silent_stdout():
+        return cast("Callable[..., Any]", linprog)(cost, method=method, **arguments)
+
+
+def bounds(low: Any, high: Any) -> Bounds:
+    """Limits of the variables of an integer program."""
+    from scipy.optimize import Bounds
+
+    return cast("Callable[..., Any]", Bounds)(low, high)
+
+
+def rows(matrix: Any, low: Any, high: Any) -> LinearConstraint:
+    """Rows of an integer program: low <= matrix @ variables <= high."""
+    from scipy.optimize import LinearConstraint
+
+    return cast("Callable[..., Any]", LinearConstraint)(matrix, low, high)

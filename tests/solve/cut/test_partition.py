@@ -1,14 +1,17 @@
-"""The partitioner keeps every capacity, leaves no part empty, and finds small graphs' best cut."""
+"""The partitioner keeps every capacity, leaves no part empty, and cuts small graphs best."""
 
 from __future__ import annotations
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
 
+from headrace.errors import Unsupported
 from headrace.model.arrays import Floats, Ints
-from headrace.solve.cut.partition import crossing, graph_of, partition
+from headrace.solve.cut.graph import crossing, graph_of
+from headrace.solve.cut.partition import partition
 from tests.failures import label_failure
 
 Edges = tuple[Ints, Ints, Floats]
@@ -196,3 +199,13 @@ def test_a_large_graph_of_clusters_is_cut_between_them() -> None:
     # Ten whole rings in a part cut 30; every ring that is cut open adds 20 or more, and few of the
     # 300 may be.
     assert cut((source, target, weight), label) < 300
+
+
+def test_without_metis_the_partitioner_refuses_and_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    edges = chain_of_operators(3, 2)
+    with pytest.raises(Unsupported, match="defined by METIS") as refused:
+        partition(*edges, np.ones(6), np.full(3, 2.0))
+    assert refused.value.fix == "pip install 'headrace[metis]'"

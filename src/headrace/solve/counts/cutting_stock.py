@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 
 from headrace.model.arrays import Bools, Floats, Ints
+from headrace.solve import highs
 from headrace.solve.counts.rate_lp import Fluid, Pools
 
 SHARES = (
@@ -205,7 +204,7 @@ def _relaxed(
     of_kind = (kind[None, :] == np.arange(len(price))[:, None]).astype(np.float64)
     scarce = np.isfinite(available)
     components = len(tasks)
-    result: Any = linprog(
+    result = highs.solve_linear_program(
         np.concatenate([price[kind], penalty]),
         A_ub=np.vstack(
             [
@@ -214,7 +213,6 @@ def _relaxed(
             ]
         ),
         b_ub=np.concatenate([-tasks.astype(np.float64), available[scarce]]),
-        method="highs",
     )
     dual = -np.asarray(result.ineqlin.marginals, dtype=np.float64)
     rent = np.zeros(len(price))

@@ -9,10 +9,9 @@ for each whether machines for it can be paid.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.optimize import LinearConstraint, linprog
+from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
 
 from headrace.errors import Unsupported
@@ -154,13 +153,12 @@ def _worth_choosing(
         return c, y
     count = need[c, y].astype(np.float64)
     one, scarce = (constraint.A for constraint in _choice_rows(market, need, c, y))
-    result: Any = linprog(
+    result = highs.solve_linear_program(
         count * market.price[y],
         A_ub=scarce,
         b_ub=market.available.astype(np.float64),
         A_eq=one,
         b_eq=np.ones(len(need)),
-        method="highs",
     )
     if result.status == 2:  # not even with parts of machines
         return c[:0], y[:0]
@@ -240,7 +238,7 @@ def _solved(
     options: dict[str, float] = {"mip_rel_gap": 1.0 if effort.any_will_do else 1e-9}
     if effort.soon:
         options["node_limit"] = SOON
-    result = highs.least(
+    result = highs.solve_integer_program(
         cost,
         constraints=rows,
         integrality=np.ones(len(cost)),

@@ -176,7 +176,7 @@ def _solved(
         goal[z] = price
     whole = np.zeros(f + 1)
     whole[z] = 0.0 if price is None else 1.0
-    result = highs.least(
+    result = highs.solve_integer_program(
         goal,
         constraints=rows.constraint(),
         integrality=whole,

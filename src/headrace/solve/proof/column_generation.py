@@ -13,21 +13,17 @@ at: the others are enumerated, and an integer program over them decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, vstack
 
 from headrace.model.arrays import Floats, Ints
+from headrace.solve import highs
 from headrace.solve.proof.integer_program import Budget, IntegerProgram, maximise
 from headrace.solve.proof.knapsack import Node, Search, advance, grow, node_of, open_search
 from headrace.solve.proof.patterns import kept_by
 from headrace.solve.symmetry import Quotient
-
-_linprog = cast(Callable[..., Any], linprog)  # the stub knows no sparse matrices
 
 Placed = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds something
 
@@ -222,7 +218,7 @@ def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, flo
         (np.ones(patterns), (master.of_class, np.arange(patterns))),
         shape=(node_classes, patterns + classes),
     )
-    result = _linprog(
+    result = highs.solve_linear_program(
         np.concatenate([-np.array(master.kept), np.full(classes, penalty)]),
         A_ub=on_node,
         b_ub=q.nodes,

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 from headrace.model.arrays import Floats, Ints
-
-# What is known of their types is too narrow: no arrays of limits, no options built step by step.
-_milp = cast(Callable[..., Any], milp)
-_constraint = cast(Callable[..., Any], LinearConstraint)
+from headrace.solve import highs
 
 # An attempt that cannot end by itself starts afresh with more. Only one that is done counts, so
 # answers do not vary with the clock.
@@ -92,25 +88,17 @@ def _attempt(
         options["node_limit"] = nodes
     if seconds is not None:
         options["time_limit"] = seconds
-    constraints = _constraint(program.matrix, program.low, program.high)
-    integrality = np.ones(len(program.gain))
+    arguments = {
+        "integrality": np.ones(len(program.gain)),
+        "bounds": highs.bounds(0, np.inf),
+        "constraints": highs.rows(program.matrix, program.low, program.high),
+        "options": options,
+    }
     cost = -program.gain / unit
-    result = _milp(
-        cost,
-        integrality=integrality,
-        bounds=Bounds(0, np.inf),
-        constraints=constraints,
-        options=options,
-    )
+    result = highs.solve_integer_program(cost, **arguments)
     if result.status == 4:  # presolve may be unable to tell infeasible from unbounded
         options["presolve"] = False
-        result = _milp(
-            cost,
-            integrality=integrality,
-            bounds=Bounds(0, np.inf),
-            constraints=constraints,
-            options=options,
-        )
+        result = highs.solve_integer_program(cost, **arguments)
     if result.status == 2:
         return Outcome(None, -np.inf, True)
     solution = None if result.x is None else np.rint(result.x).astype(np.int64)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array, kron, vstack
 
 from headrace.model.arrays import Bools, Floats, Ints
+from headrace.solve import highs
 
 PRECISION = 1e-6  # relative; the bound is rounded up
 
@@ -93,13 +93,12 @@ def _carries(
             rows.append(csr_array(kron(np.eye(pools), other[:, k][None, :])))
             limits.append(room[:, k + 1])
     whole = csr_array(kron(np.ones((1, pools)), np.eye(classes)))
-    result = linprog(
+    result = highs.solve_linear_program(
         np.zeros(pools * classes),
         A_ub=vstack(rows),
         b_ub=np.concatenate(limits) * (1 + 1e-9),
         A_eq=whole,
         b_eq=count.astype(np.float64),
         bounds=np.column_stack([np.zeros(pools * classes), np.where(may.ravel(), np.inf, 0.0)]),
-        method="highs",
     )
     return bool(result.status != 2)  # anything but proven impossible leaves the bound where it is
