@@ -118,7 +118,7 @@ def test_max_rate_leaves_out_what_others_take_and_what_does_not_grow() -> None:
     content["profile"] = {"b": {"*": {"cpu_ms": 2, "cpu_fixed": 10}}}
     report = judged(content, [(0, 0), (0, 0)])
     assert report.max_rate == pytest.approx(50 / 24)
-    assert report.bottleneck == "node n1: cpu"
+    assert str(report.bottleneck) == "node n1: cpu"
     assert report.throughput == pytest.approx(240)
 
 
@@ -130,7 +130,7 @@ def test_a_node_that_is_full_at_no_load_allows_no_rate_at_all() -> None:
     }
     report = judged(content, [(0, 0), (1, 0)])
     assert report.max_rate == 0
-    assert report.bottleneck == "node n1: cpu"
+    assert str(report.bottleneck) == "node n1: cpu"
     assert report.throughput == 0
 
 
@@ -152,7 +152,7 @@ def test_bandwidth_limits_the_rate_in_both_directions_apart() -> None:
     content: Content = {"topology": chain({}, tasks=(1, 2), source={"bytes": 1000})}
     report = judged(content | {"cluster": nodes(bandwidth_mbps=0.6)}, [(0, 0), (1, 0), (2, 0)])
     assert report.max_rate == pytest.approx(0.6 / 0.96)
-    assert report.bottleneck == "node n1: bandwidth out"
+    assert str(report.bottleneck) == "node n1: bandwidth out"
     assert [(v.kind, v.node, v.resource) for v in report.violations] == [
         ("overload", "n1", "bandwidth out")
     ]
@@ -215,7 +215,7 @@ def test_a_batch_takes_the_slowest_node_of_every_stage_in_waves() -> None:
     }
     report = judged(content, [(0, 0), (0, 0), (0, 0), (0, 0), (1, 0)], objective="batch")
     assert report.batch_seconds == pytest.approx(2 * (0.3 + 1.5) + 0.1)
-    assert report.bottleneck == "stage b on node n1"
+    assert str(report.bottleneck) == "stage b on node n1"
 
 
 def test_weighted_utilisation_gives_more_weight_to_the_faster_type() -> None:

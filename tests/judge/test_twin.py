@@ -149,7 +149,7 @@ def test_max_rate_is_where_growing_rates_fill_a_node(seeds: range) -> None:
                 limited += expected > 0
                 assert report.max_rate == pytest.approx(expected, rel=1e-7, abs=1e-12)
                 beyond = Twin(content, placed, expected * (1 + 1e-6) + 1e-9)
-                assert report.bottleneck in beyond.full()
+                assert str(report.bottleneck) in beyond.full()
             reached = twin.processed() * (1.0 if expected is None else min(1.0, expected))
             assert report.throughput == pytest.approx(reached, rel=1e-7)
             assert report.throughput_per_node == (
