@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.observe.spark_log.measured import Application, Executor, Measured, Run, Work
-
 from headrace.observe.diagnosis import diagnose
+from headrace.observe.spark_log.application import (
+    Application,
+    ComponentFigures,
+    Executor,
+    Run,
+    TaskTotals,
+)
 from headrace.observe.spark_log.components import Component
 
 
-def measured(name: str, on: dict[str, Work], run: Run) -> Measured:
-    total = Work()
+def measured(name: str, on: dict[str, TaskTotals], run: Run) -> ComponentFigures:
+    total = TaskTotals()
     for work in on.values():
         total += work
-    return Measured(Component(name, (0,), (), 4, True, (), None), total, on, (run,), ())
+    return ComponentFigures(Component(name, (0,), (), 4, True, (), None), total, on, (run,), ())
 
 
 def test_the_diagnosis_names_the_executor_and_the_numbers() -> None:
     even = Run(0, 10_000, 4, 1000, 900, 25, 100)
     work = {
-        "1": Work(
+        "1": TaskTotals(
             succeeded=2,
             run_ms=19_000,
             cpu_ms=8000,
@@ -30,7 +35,7 @@ def test_the_diagnosis_names_the_executor_and_the_numbers() -> None:
             spilled_disk=5e6,
             spilled_memory=9e6,
         ),
-        "2": Work(succeeded=2, failed=1, error="ValueError", wasted_ms=500, run_ms=1000),
+        "2": TaskTotals(succeeded=2, failed=1, error="ValueError", wasted_ms=500, run_ms=1000),
     }
     executors = (
         Executor("1", "a", 2, 1024, 0),
@@ -57,7 +62,7 @@ def test_the_diagnosis_names_the_executor_and_the_numbers() -> None:
 
 def test_an_even_stage_is_not_called_skewed() -> None:
     executors = (Executor("1", "a", 2, 1024, 0),)
-    on = {"1": Work(succeeded=4, run_ms=15_000, cpu_ms=12_000)}
+    on = {"1": TaskTotals(succeeded=4, run_ms=15_000, cpu_ms=12_000)}
 
     def kinds(run: Run) -> set[str]:
         return {

@@ -100,7 +100,7 @@ def shortest_path(
         j = left[at]
         column_seen[j] = True
         if row_of[j] == -1:
-            return j, so_far
+            return j, float(so_far)
         i = row_of[j]
         remaining -= 1
         left[at] = left[remaining]

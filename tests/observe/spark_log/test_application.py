@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from headrace.observe.spark_log.measured import (
+from headrace.observe.spark_log.application import (
     Executor,
     Run,
+    executors_at_peak,
     memory_in_mb,
     observed_seconds,
-    together,
 )
 
 
@@ -27,7 +27,7 @@ def test_the_cluster_is_as_large_as_it_was_at_one_moment() -> None:
         Executor("2", "h", 2, 1024, 10),
         Executor("3", "h", 2, 1024, 60),
     )
-    assert together([a, b, c]) == (a, b)
+    assert executors_at_peak([a, b, c]) == (a, b)
 
 
 def test_memory_settings_are_read() -> None:
