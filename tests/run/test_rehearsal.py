@@ -17,6 +17,7 @@ import pytest
 from headrace.model.topology import Form
 from headrace.run import Callback, Topology
 from headrace.run.batches import Batches
+from headrace.run.compiling import compile_batch
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.rehearsal import rehearse, rehearse_batch
 from headrace.run.sources import numbers
