@@ -17,8 +17,6 @@ from headrace.model.problem import Assignment
 from headrace.model.read import Inputs
 from headrace.model.sizable import sizable
 from headrace.model.workload import Workload
-from headrace.move.change import carry_plan
-from headrace.move.relabel import relabel
 from headrace.planner.placing import DEFAULT, place
 from headrace.planner.result import Plan
 from headrace.planner.sizing import judge_at_rate, planned_rate, provision, size
@@ -152,6 +150,9 @@ def with_places(
 
 def move_from(found: Plan, current: PlanSection, running: Workload) -> Plan:
     """The plan with alike nodes and tasks in the roles that move least, and what does move."""
+    from headrace.move.change import carry_plan  # here: it needs compiled code
+    from headrace.move.relabel import relabel
+
     if current.assignment is None and current.placement is None:
         raise running.inputs.invalid(
             ("plan",), "the current plan places no tasks, so what moves is not known"

@@ -10,27 +10,36 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.model.arrays import Bools, Floats, Ints
-from headrace.solve.compiled import compiled
+from headrace.solve.compiled import lean
 
 
 def cheapest_matching(cost: Floats) -> Ints:
     """The column of each row, [R], for a finite cost[R, C] with no more rows than columns."""
     if cost.shape[0] > cost.shape[1]:
         raise ValueError(f"{cost.shape[0]} rows do not match {cost.shape[1]} columns")
-    return match_rows(np.ascontiguousarray(cost, dtype=np.float64))
-
-
-@compiled
-def match_rows(cost: Floats) -> Ints:
-    """The same, as machine code."""
     rows, columns = cost.shape
-    row_price, column_price = np.zeros(rows), np.zeros(columns)
     column_of = np.full(rows, -1, np.int64)
-    row_of = np.full(columns, -1, np.int64)
-    came_from = np.full(columns, -1, np.int64)
-    length = np.zeros(columns)
-    row_seen, column_seen = np.zeros(rows, np.bool_), np.zeros(columns, np.bool_)
-    left = np.zeros(columns, np.int64)
+    match_rows(
+        np.ascontiguousarray(cost, dtype=np.float64),
+        column_of,
+        np.zeros((2, columns)),
+        np.zeros((3, columns), np.int64),
+        np.zeros(rows),
+        np.zeros((2, columns), np.bool_),
+    )
+    return column_of
+
+
+@lean
+def match_rows(
+    cost: Floats, column_of: Ints, lengths: Floats, links: Ints, row_price: Floats, seen: Bools
+) -> None:
+    """The same, as machine code; all but the first two arguments are scratch."""
+    rows, columns = cost.shape
+    length, column_price = lengths[0], lengths[1]
+    row_of, came_from, left = links[0], links[1], links[2]
+    row_seen, column_seen = seen[0], seen[1]
+    row_of[:] = -1
     for start in range(rows):
         end, shortest = shortest_path(
             cost,
@@ -58,10 +67,9 @@ def match_rows(cost: Floats) -> Ints:
             column_of[i], j = j, column_of[i]
             if i == start:
                 break
-    return column_of
 
 
-@compiled
+@lean
 def shortest_path(
     cost: Floats,
     row_price: Floats,
