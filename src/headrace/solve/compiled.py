@@ -1,4 +1,4 @@
-"""The one place where Python becomes machine code; it is kept on disk, so only the first call pays.
+"""The one place where Python becomes machine code; only the first call pays, the code is on disk.
 
 Constants that go from one compiled function to another are spelt `ZERO`, `ONE` or `NONE`: for a
 bare literal numba would compile a version of its own.
@@ -19,14 +19,32 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def compiled(function: _Function) -> _Function:
     """The function as machine code; what it computes and its types stay the same."""
-    return cast("_Function", numba.njit(cache=True, error_model="numpy")(function))
+    return _compile(function, error_model="numpy")
 
 
 def lean(function: _Function) -> _Function:
     """The same for a function that makes no arrays of its own: no references are counted."""
-    return cast("_Function", numba.njit(cache=True, error_model="numpy", _nrt=False)(function))  # pyright: ignore[reportCallIssue]
+    return _compile(function, error_model="numpy", _nrt=False)
 
 
 def kernel(function: _Function) -> _Function:
-    """The same, with Python's errors: counting references made a step of a search five times slower."""
-    return cast("_Function", numba.njit(cache=True, _nrt=False)(function))  # pyright: ignore[reportCallIssue]
+    """The same with Python's errors, for the steps of a search.
+
+    Counting references made a step five times slower.
+    """
+    return _compile(function, _nrt=False)
+
+
+def inlined(function: _Function) -> _Function:
+    """A kernel that always becomes part of its caller.
+
+    Left alone, a call hands over every array of every tuple it passes, some 300 words: half as
+    much work as a whole step of the search.
+    """
+    return _compile(function, _nrt=False, forceinline=True)
+
+
+def _compile(function: _Function, *, forceinline: bool = False, **options: Any) -> _Function:
+    # Stated even where False: numba hands the caller's choice down to functions that have none.
+    compile_with = cast("Any", numba.njit(cache=True, forceinline=forceinline, **options))
+    return cast("_Function", compile_with(function))

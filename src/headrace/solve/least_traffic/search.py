@@ -1,7 +1,7 @@
 """Anytime search for a plan with little crossing traffic, on counts of tasks per class and node.
 
 The work grows with classes x nodes, not with tasks. A few constructions (`construct`) are repaired
-where they overload a node; the best is annealed (`refine`) for a number of steps that follows from
+where they overload a node; the best is annealed (`anneal`) for a number of steps that follows from
 the problem's size. Of problems too large for many rounds of that, clusters of classes are placed
 first, in the same way; their plan is the first one of the classes.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from headrace.model.arrays import TOLERANCE
+from headrace.solve.least_traffic.anneal import Schedule, anneal
 from headrace.solve.least_traffic.clusters import NOWHERE, clusters, merged
 from headrace.solve.least_traffic.construct import (
     BY_TRAFFIC,
@@ -36,16 +37,15 @@ from headrace.solve.least_traffic.fit import (
     reload_state,
     terms_of,
 )
-from headrace.solve.least_traffic.refine import (
+from headrace.solve.least_traffic.run import (
     BEST_COST,
     BEST_NODES,
     COST,
     LOGGED,
     NOT_LOGGED,
-    SAMPLE,
-    SAMPLED,
+    REFUSED,
+    REFUSED_COST,
     Run,
-    anneal,
     new_run,
 )
 
@@ -182,18 +182,8 @@ class Search:
         done = 0
         while done < steps:
             part = min(self.slice_steps, steps - done)
-            made = anneal(
-                self.terms,
-                self.state,
-                self.run,
-                part,
-                hot,
-                cold,
-                done / steps,
-                part / steps,
-                over_price,
-                until_fits,
-            )
+            schedule = Schedule(hot, cold, done / steps, part / steps, over_price, until_fits)
+            made = anneal(self.terms, self.state, self.run, part, schedule)
             done += max(made, 1)
             self.made += made
             if self.deadline is not None and self.deadline():
@@ -537,11 +527,11 @@ def improve(search: Search, budget: int, cooling: Heat) -> None:
     """
     tally, terms = search.run.tally, search.terms
     search.resume()
-    tally[SAMPLE] = tally[SAMPLED] = 0.0
+    tally[REFUSED_COST] = tally[REFUSED] = 0.0
     search.steps(min(20_000, budget // 10 + 1))
     scale = (
-        tally[SAMPLE] / tally[SAMPLED]
-        if tally[SAMPLED]
+        tally[REFUSED_COST] / tally[REFUSED]
+        if tally[REFUSED]
         else float(terms.weight.mean())
         if len(terms.weight)
         else 1.0

@@ -26,7 +26,7 @@ from headrace.solve.least_traffic.fit import (
     put,
     terms_of,
 )
-from headrace.solve.least_traffic.refine import chunk_of
+from headrace.solve.least_traffic.chunks import chunk_of
 
 RATE, BATCH, BALANCE = 0, 1, 2
 MODES = {"rate": RATE, "batch": BATCH, "balance": BALANCE}

@@ -1,0 +1,269 @@
+"""A step that moves a chunk of a class: alone, or while a chunk of another class makes way.
+
+What makes way goes back to where the first chunk came from (a swap), or on to a third node (a
+chain).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from headrace.solve.chance import Rng, pick, random_share
+from headrace.solve.compiled import NONE, ONE, ZERO, inlined
+from headrace.solve.least_traffic.fit import State, Terms, overload_after, put, room
+from headrace.solve.least_traffic.run import (
+    BURSTING,
+    BUSY,
+    COST,
+    REFUSED,
+    REFUSED_COST,
+    Run,
+    log_move,
+)
+
+# A step's kind is a random number in [0, 1); above these, if nothing else decides:
+MAKE_WAY = 0.5  # another class makes way even where the chunk would fit as it is
+MAKE_WAY_TO_A_THIRD = 0.75  # and goes near its own neighbours, not back
+
+ALL_TASKS = 0.8  # of the chunks are all that a node has of a class
+ALL_TASKS_OVERLOADED = 0.4  # the same where overload is allowed: it goes away in small pieces
+TWICE_AS_MANY = 0.7  # of the other chunks of a size are doubled again
+JUST_ENOUGH = 0.75  # of what makes way is no more than must
+
+
+class Exchange(NamedTuple):
+    """k tasks of class c go from node n to node m; k2 of class d make way and go from m to o."""
+
+    c: int
+    n: int
+    m: int
+    k: int  # 0: there is nothing to exchange
+    d: int
+    k2: int  # 0: none makes way
+    o: int  # n: they swap; else a third node
+
+
+@inlined
+def try_chunks(
+    terms: Terms,
+    state: State,
+    run: Run,
+    c: int,
+    n: int,
+    m: int,
+    kind: float,
+    over_price: float,
+    worst: float,
+    sample: bool,
+) -> bool:
+    """Move tasks of class c from node n to m if that costs no more than `worst`; whether it did.
+
+    `sample`: add what is refused to the tally.
+    """
+    hard = over_price == 0.0
+    it = propose(terms, state, run.rng, c, n, m, kind, hard)
+    if it.k == 0:
+        return False
+    change = exchange_cost(terms, state, it)
+    more_nodes = nodes_gained(state, it)
+    price = change + terms.node_price * more_nodes
+    if hard and price > worst:
+        if sample and change > 0.0:
+            run.tally[REFUSED_COST] += change
+            run.tally[REFUSED] += 1.0
+        return False
+    if not hard or terms.slotted:
+        over, now_over = overload_of(state, it), overload_with(terms, state, it)
+        if hard:
+            if now_over > over:
+                return False
+        elif price + over_price * (now_over - over) > worst:
+            return False
+    make(terms, state, run, it)
+    run.tally[COST] += change
+    run.tally[BUSY] += more_nodes
+    return True
+
+
+@inlined
+def propose(
+    terms: Terms, state: State, rng: Rng, c: int, n: int, m: int, kind: float, hard: bool
+) -> Exchange:
+    """Draw how many tasks of c go from n to m, and who makes way; 0 tasks if that is forbidden."""
+    nothing = Exchange(c, n, m, ZERO, c, ZERO, n)
+    all_tasks = ALL_TASKS if hard else ALL_TASKS_OVERLOADED
+    k = chunk_of(rng, state.x[n, c], all_tasks)
+    if terms.apart[c] and state.x[m, c] > 0:
+        return nothing
+    fits = room(terms, state, c, m, k) if hard else k
+    if kind <= MAKE_WAY and fits > 0:
+        return Exchange(c, n, m, fits, c, ZERO, n)
+    if state.contents[m] == 0:
+        return nothing
+    d = pick_class(state, rng, m)
+    o = NONE
+    if kind > MAKE_WAY_TO_A_THIRD and terms.start[d + 1] > terms.start[d]:
+        o = node_near(terms, state, rng, d)
+    if o < 0:
+        o = n
+    if d == c or o == m or not terms.allowed[o, d] or (terms.apart[d] and state.x[o, d] > 0):
+        return nothing
+    k2 = chunk_of(rng, state.x[m, d], all_tasks)
+    if hard:
+        if state.x[m, d] > 1 and random_share(rng) < JUST_ENOUGH:
+            k2 = ONE
+        k2 = enough_to_make_way(terms, state, c, k, d, k2, m)
+        if k2 == 0 or not resources_hold(terms, state, o, d, k2, c, k if o == n else ZERO):
+            return nothing
+    return Exchange(c, n, m, k, d, k2, o)
+
+
+@inlined
+def node_near(terms: Terms, state: State, rng: Rng, c: int) -> int:
+    """A node that holds some neighbour of class c, which has neighbours; NONE if none is placed."""
+    b = terms.other[terms.start[c] + pick(rng, int(terms.start[c + 1] - terms.start[c]))]
+    if state.holders[b] == 0:
+        return NONE
+    return pick_node(state, rng, b)
+
+
+@inlined
+def pick_node(state: State, rng: Rng, c: int) -> int:
+    """One of the nodes that hold class c."""
+    return int(ZERO + state.holder[c, pick(rng, int(state.holders[c]))])
+
+
+@inlined
+def pick_class(state: State, rng: Rng, n: int) -> int:
+    """One of the classes on node n."""
+    return int(ZERO + state.content[n, pick(rng, int(state.contents[n]))])
+
+
+@inlined
+def chunk_of(rng: Rng, have: int, all_tasks: float) -> int:
+    """How many of `have` tasks to touch: in `all_tasks` of the cases all, else a power of two."""
+    if have == 1 or random_share(rng) < all_tasks:
+        return have
+    k = 1
+    while k * 2 < have and random_share(rng) < TWICE_AS_MANY:
+        k *= 2
+    return k
+
+
+@inlined
+def enough_to_make_way(terms: Terms, state: State, c: int, k: int, d: int, k2: int, m: int) -> int:
+    """How many tasks of class d, at least k2, must leave node m for k of c; 0 if all are too few."""
+    y = terms.node_type[m]
+    for r in range(terms.unit.shape[0]):
+        beyond = state.used[m, r] + k * terms.demand[y, c, r] - terms.limit[m, r]
+        if beyond > k2 * terms.demand[y, d, r]:
+            if terms.demand[y, d, r] <= 0.0:
+                return ZERO
+            k2 = int(np.ceil(beyond / terms.demand[y, d, r]))
+    return k2 if k2 <= state.x[m, d] else ZERO
+
+
+@inlined
+def resources_hold(terms: Terms, state: State, n: int, d: int, k2: int, c: int, k: int) -> bool:
+    """Whether k2 tasks of d fit on node n when k of c leave it; old overload may stay, not grow."""
+    y = terms.node_type[n]
+    for r in range(terms.unit.shape[0]):
+        more = k2 * terms.demand[y, d, r] - k * terms.demand[y, c, r]
+        if more > 0.0 and state.used[n, r] + more > terms.limit[n, r]:
+            return False
+    return True
+
+
+@inlined
+def exchange_cost(terms: Terms, state: State, it: Exchange) -> float:
+    """Change of cost by an exchange: moving tasks minus kept traffic."""
+    change = move_cost(terms, state, it.c, it.n, it.m, it.k)
+    if it.k2 > 0:
+        change += move_cost(terms, state, it.d, it.m, it.o, it.k2)
+        apart = 2.0 if it.o == it.n else 1.0  # each move counts on the other chunk where it was
+        change += apart * it.k * it.k2 * weight_between(terms, it.c, it.d)
+    return change
+
+
+@inlined
+def move_cost(terms: Terms, state: State, c: int, n: int, m: int, k: int) -> float:
+    """Change of cost if k tasks of class c go from node n to node m."""
+    change = k * (state.pull[n, c] - state.pull[m, c]) - terms.own[c] * k * k
+    if terms.moving:
+        x, was = state.x, terms.current
+        change += terms.move_cost[c] * (
+            max(0, x[n, c] - k - was[n, c])
+            - max(0, x[n, c] - was[n, c])
+            + max(0, x[m, c] + k - was[m, c])
+            - max(0, x[m, c] - was[m, c])
+        )
+    return change
+
+
+@inlined
+def weight_between(terms: Terms, c: int, d: int) -> float:
+    """Traffic between one task of class c and one of class d (another class)."""
+    low, high = int(terms.start[c]), int(terms.start[c + 1])
+    while low < high:
+        middle = (low + high) // 2
+        if terms.other[middle] < d:
+            low = middle + 1
+        else:
+            high = middle
+    if low < terms.start[c + 1] and terms.other[low] == d:
+        return terms.weight[low]
+    return 0.0
+
+
+@inlined
+def nodes_gained(state: State, it: Exchange) -> int:
+    """How many more nodes are in use after an exchange."""
+    back = it.k2 if it.o == it.n else ZERO
+    gained = (1 if state.tasks[it.n] - it.k + back > 0 else 0) - 1
+    gained += (1 if state.tasks[it.m] + it.k - it.k2 > 0 else 0) - (
+        1 if state.tasks[it.m] > 0 else 0
+    )
+    if it.o != it.n and state.tasks[it.o] == 0:
+        gained += 1
+    return gained
+
+
+@inlined
+def overload_of(state: State, it: Exchange) -> float:
+    """Overload of the nodes of an exchange as it is."""
+    over = state.over[it.n] + state.over[it.m]
+    return over if it.o == it.n else over + state.over[it.o]
+
+
+@inlined
+def overload_with(terms: Terms, state: State, it: Exchange) -> float:
+    """Overload of the nodes of an exchange once it is made."""
+    back = it.k2 if it.o == it.n else ZERO
+    over = overload_after(terms, state, it.n, it.c, -it.k, it.d, back)
+    over += overload_after(terms, state, it.m, it.c, it.k, it.d, -it.k2)
+    if it.o != it.n:
+        over += overload_after(terms, state, it.o, it.d, it.k2, it.d, ZERO)
+    return over
+
+
+@inlined
+def make(terms: Terms, state: State, run: Run, it: Exchange) -> None:
+    """Make an exchange, log it, and count the overloaded nodes again."""
+    run.tally[BURSTING] -= overloaded(state, it)
+    put(terms, state, it.c, it.n, -it.k)
+    if it.k2 > 0:
+        put(terms, state, it.d, it.m, -it.k2)
+        put(terms, state, it.d, it.o, it.k2)
+        log_move(run, it.d, it.m, it.o, it.k2)
+    put(terms, state, it.c, it.m, it.k)
+    log_move(run, it.c, it.n, it.m, it.k)
+    run.tally[BURSTING] += overloaded(state, it)
+
+
+@inlined
+def overloaded(state: State, it: Exchange) -> int:
+    """How many nodes of an exchange are overloaded."""
+    nodes = (1 if state.over[it.n] > 0.0 else 0) + (1 if state.over[it.m] > 0.0 else 0)
+    return nodes + (1 if it.o != it.n and state.over[it.o] > 0.0 else 0)
