@@ -8,6 +8,6 @@
     transfers.py    who sends to whom, step by step
 
 What the rooms share lies beside them: `instance` (what is to be placed), `classes` and `symmetry`
-(tasks and nodes nobody can tell apart), `slots` (whether tasks fit a node's slots), `highs`
-(integer programs), `compiled` (machine code) and `chance` (random numbers).
+(tasks and nodes nobody can tell apart), `packing` (bins), `slots` (whether tasks fit a node's
+slots), `highs` (integer programs), `compiled` (machine code) and `chance` (random numbers).
 """

@@ -1,4 +1,4 @@
-"""The count search: always feasible, never worse than its starts, deterministic, and as good as brute force on small problems."""
+"""The count search: feasible, deterministic, as good as brute force, no worse than its starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def instance_of(
     capacity: list[float],
     **changes: object,
 ) -> Instance:
-    """One resource, one machine type, one topology without slot limits; `changes` replaces fields."""
+    """One resource, machine type and topology, no slot limits; `changes` replaces fields."""
     classes, nodes = len(count), len(capacity)
     pairs = sorted(edges)
     plain = Instance(
@@ -250,7 +250,7 @@ def test_a_move_is_made_when_it_saves_more_than_it_costs() -> None:
 
 
 def hidden_packing(seed: int, slack: float) -> Instance:
-    """Two resources; nodes are exactly as large as what a hidden plan puts on them, times `slack`."""
+    """Two resources; nodes are as large as what a hidden plan puts there, times `slack`."""
     rng = np.random.default_rng(seed)
     classes, nodes = 12, 6
     x = rng.multinomial(1, np.ones(nodes) / nodes, (classes, 3)).sum(axis=1)

@@ -19,15 +19,14 @@ from headrace.model.problem import CPU
 from headrace.solve.chance import Rng, pick, random_share, stream
 from headrace.solve.compiled import NONE, ONE, ZERO, kernel
 from headrace.solve.instance import Instance
-from headrace.solve.least_traffic.fit import (
+from headrace.solve.least_traffic.state import (
     State,
-    Terms,
     empty_state,
     load_state,
     overload_after,
     put,
-    terms_of,
 )
+from headrace.solve.least_traffic.terms import Terms, terms_of
 
 STEEP = 16.0  # how much the fullest node outweighs the others while searching
 FULL = 1e9  # ratio of a node whose fixed load alone exceeds it

@@ -14,9 +14,10 @@ import numpy as np
 from headrace.solve.chance import Rng, pick, random_share
 from headrace.solve.compiled import NONE, inlined, kernel
 from headrace.solve.least_traffic.chunks import node_near, pick_node, try_chunks
-from headrace.solve.least_traffic.fit import State, Terms
+from headrace.solve.least_traffic.ledger import BURSTING, Ledger, count_nodes, remember_best
 from headrace.solve.least_traffic.pieces import try_pieces
-from headrace.solve.least_traffic.run import BURSTING, Run, count_nodes, remember_best
+from headrace.solve.least_traffic.state import State
+from headrace.solve.least_traffic.terms import Terms
 
 NEAR = 0.8  # of the moves go to a node that holds a neighbour, the others to any node
 # Below these, a step's kind, a random number in [0, 1), moves more than a chunk of one class:
@@ -25,7 +26,7 @@ PIECE = 0.03  # what hangs together on a node
 STEPS_PER_HEAT = 128  # the temperature is worked out again after so many
 
 
-class Schedule(NamedTuple):
+class Cooling(NamedTuple):
     """How the temperature falls and what overload costs while `anneal` makes its steps."""
 
     hot: float  # temperature at the start of the run; 0: nothing worse is ever accepted
@@ -37,17 +38,17 @@ class Schedule(NamedTuple):
 
 
 @kernel
-def anneal(terms: Terms, state: State, run: Run, steps: int, schedule: Schedule) -> int:
-    """Propose `steps` changes; gives those made. The best feasible plan ends up in `run.best`."""
-    rng = run.rng
-    count_nodes(state, run)
-    remember_best(terms, state, run)
+def anneal(terms: Terms, state: State, ledger: Ledger, steps: int, cooling: Cooling) -> int:
+    """Propose `steps` changes, gives those made; the best feasible plan goes to `ledger.best`."""
+    rng = ledger.rng
+    count_nodes(state, ledger)
+    remember_best(terms, state, ledger)
     heat = 0.0
     for step in range(steps):
-        if schedule.until_fits and run.tally[BURSTING] == 0.0:
+        if cooling.until_fits and ledger.tally[BURSTING] == 0.0:
             return step
         if step % STEPS_PER_HEAT == 0:
-            heat = heat_at(schedule, step, steps)
+            heat = heat_at(cooling, step, steps)
         c, n, m = choose_move(terms, state, rng)
         if m < 0:
             continue
@@ -55,23 +56,23 @@ def anneal(terms: Terms, state: State, run: Run, steps: int, schedule: Schedule)
         kind = random_share(rng)
         if kind < PIECE:
             whole = kind < WHOLE_NODE
-            made = try_pieces(terms, state, run, c, n, m, whole, schedule.over_price, worst)
+            made = try_pieces(terms, state, ledger, c, n, m, whole, cooling.over_price, worst)
         else:
             made = try_chunks(
-                terms, state, run, c, n, m, kind, schedule.over_price, worst, heat == 0.0
+                terms, state, ledger, c, n, m, kind, cooling.over_price, worst, heat == 0.0
             )
         if made:
-            remember_best(terms, state, run)
+            remember_best(terms, state, ledger)
     return steps
 
 
 @inlined
-def heat_at(schedule: Schedule, step: int, steps: int) -> float:
+def heat_at(cooling: Cooling, step: int, steps: int) -> float:
     """The temperature at a step."""
-    if schedule.hot == 0.0:
+    if cooling.hot == 0.0:
         return 0.0
-    passed = schedule.done + schedule.share * step / steps
-    return schedule.hot * (schedule.cold / schedule.hot) ** passed
+    passed = cooling.done + cooling.share * step / steps
+    return cooling.hot * (cooling.cold / cooling.hot) ** passed
 
 
 @inlined

@@ -12,16 +12,17 @@ import numpy as np
 
 from headrace.solve.chance import Rng, pick, random_share
 from headrace.solve.compiled import NONE, ONE, ZERO, inlined
-from headrace.solve.least_traffic.fit import State, Terms, overload_after, put, room
-from headrace.solve.least_traffic.run import (
+from headrace.solve.least_traffic.ledger import (
     BURSTING,
     BUSY,
     COST,
     REFUSED,
     REFUSED_COST,
-    Run,
+    Ledger,
     log_move,
 )
+from headrace.solve.least_traffic.state import State, overload_after, put, room
+from headrace.solve.least_traffic.terms import Terms
 
 # A step's kind is a random number in [0, 1); above these, if nothing else decides:
 MAKE_WAY = 0.5  # another class makes way even where the chunk would fit as it is
@@ -49,7 +50,7 @@ class Exchange(NamedTuple):
 def try_chunks(
     terms: Terms,
     state: State,
-    run: Run,
+    ledger: Ledger,
     c: int,
     n: int,
     m: int,
@@ -63,7 +64,7 @@ def try_chunks(
     `sample`: add what is refused to the tally.
     """
     hard = over_price == 0.0
-    it = propose(terms, state, run.rng, c, n, m, kind, hard)
+    it = propose(terms, state, ledger.rng, c, n, m, kind, hard)
     if it.k == 0:
         return False
     change = exchange_cost(terms, state, it)
@@ -71,8 +72,8 @@ def try_chunks(
     price = change + terms.node_price * more_nodes
     if hard and price > worst:
         if sample and change > 0.0:
-            run.tally[REFUSED_COST] += change
-            run.tally[REFUSED] += 1.0
+            ledger.tally[REFUSED_COST] += change
+            ledger.tally[REFUSED] += 1.0
         return False
     if not hard or terms.slotted:
         over, now_over = overload_of(state, it), overload_with(terms, state, it)
@@ -81,9 +82,9 @@ def try_chunks(
                 return False
         elif price + over_price * (now_over - over) > worst:
             return False
-    make(terms, state, run, it)
-    run.tally[COST] += change
-    run.tally[BUSY] += more_nodes
+    make(terms, state, ledger, it)
+    ledger.tally[COST] += change
+    ledger.tally[BUSY] += more_nodes
     return True
 
 
@@ -123,7 +124,7 @@ def propose(
 @inlined
 def node_near(terms: Terms, state: State, rng: Rng, c: int) -> int:
     """A node that holds some neighbour of class c, which has neighbours; NONE if none is placed."""
-    b = terms.other[terms.start[c] + pick(rng, int(terms.start[c + 1] - terms.start[c]))]
+    b = int(terms.other[terms.start[c] + pick(rng, int(terms.start[c + 1] - terms.start[c]))])
     if state.holders[b] == 0:
         return NONE
     return pick_node(state, rng, b)
@@ -154,7 +155,7 @@ def chunk_of(rng: Rng, have: int, all_tasks: float) -> int:
 
 @inlined
 def enough_to_make_way(terms: Terms, state: State, c: int, k: int, d: int, k2: int, m: int) -> int:
-    """How many tasks of class d, at least k2, must leave node m for k of c; 0 if all are too few."""
+    """How many tasks of class d, at least k2, must leave node m for k of c; 0: all are too few."""
     y = terms.node_type[m]
     for r in range(terms.unit.shape[0]):
         beyond = state.used[m, r] + k * terms.demand[y, c, r] - terms.limit[m, r]
@@ -249,17 +250,17 @@ def overload_with(terms: Terms, state: State, it: Exchange) -> float:
 
 
 @inlined
-def make(terms: Terms, state: State, run: Run, it: Exchange) -> None:
+def make(terms: Terms, state: State, ledger: Ledger, it: Exchange) -> None:
     """Make an exchange, log it, and count the overloaded nodes again."""
-    run.tally[BURSTING] -= overloaded(state, it)
+    ledger.tally[BURSTING] -= overloaded(state, it)
     put(terms, state, it.c, it.n, -it.k)
     if it.k2 > 0:
         put(terms, state, it.d, it.m, -it.k2)
         put(terms, state, it.d, it.o, it.k2)
-        log_move(run, it.d, it.m, it.o, it.k2)
+        log_move(ledger, it.d, it.m, it.o, it.k2)
     put(terms, state, it.c, it.m, it.k)
-    log_move(run, it.c, it.n, it.m, it.k)
-    run.tally[BURSTING] += overloaded(state, it)
+    log_move(ledger, it.c, it.n, it.m, it.k)
+    ledger.tally[BURSTING] += overloaded(state, it)
 
 
 @inlined

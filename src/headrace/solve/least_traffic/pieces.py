@@ -9,8 +9,9 @@ from __future__ import annotations
 from headrace.solve.chance import random_share
 from headrace.solve.compiled import ONE, ZERO, kernel
 from headrace.solve.least_traffic.chunks import pick_class
-from headrace.solve.least_traffic.fit import State, Terms, put
-from headrace.solve.least_traffic.run import BURSTING, BUSY, COST, Run, log_move
+from headrace.solve.least_traffic.ledger import BURSTING, BUSY, COST, Ledger, log_move
+from headrace.solve.least_traffic.state import State, put
+from headrace.solve.least_traffic.terms import Terms
 
 AGAINST_A_PIECE = 0.6  # of the pieces change places with one of the other node
 
@@ -19,7 +20,7 @@ AGAINST_A_PIECE = 0.6  # of the pieces change places with one of the other node
 def try_pieces(
     terms: Terms,
     state: State,
-    run: Run,
+    ledger: Ledger,
     c: int,
     n: int,
     m: int,
@@ -31,36 +32,38 @@ def try_pieces(
 
     Taken back if it costs more than `worst`. Gives whether it was made.
     """
-    outs = gather(terms, state, run, ZERO, n, c, whole)
+    outs = gather(terms, state, ledger, ZERO, n, c, whole)
     backs = ZERO
-    if state.contents[m] > 0 and random_share(run.rng) < AGAINST_A_PIECE:
-        backs = gather(terms, state, run, ONE, m, pick_class(state, run.rng, m), whole)
+    if state.contents[m] > 0 and random_share(ledger.rng) < AGAINST_A_PIECE:
+        backs = gather(terms, state, ledger, ONE, m, pick_class(state, ledger.rng, m), whole)
     hard = over_price == 0.0
-    if not pieces_may_go(terms, state, run, outs, backs, n, m, hard):
+    if not pieces_may_go(terms, state, ledger, outs, backs, n, m, hard):
         return False
     was_busy, was_bursting, over = pair_load(state, n, m)
-    change = shift_piece(terms, state, run, ZERO, outs, n, m)
-    change += shift_piece(terms, state, run, ONE, backs, m, n)
+    change = shift_piece(terms, state, ledger, ZERO, outs, n, m)
+    change += shift_piece(terms, state, ledger, ONE, backs, m, n)
     now_busy, now_bursting, now_over = pair_load(state, n, m)
     price = change + terms.node_price * (now_busy - was_busy) + over_price * (now_over - over)
     if price > worst or (hard and now_over > over):
-        shift_piece(terms, state, run, ONE, backs, n, m)
-        shift_piece(terms, state, run, ZERO, outs, m, n)
+        shift_piece(terms, state, ledger, ONE, backs, n, m)
+        shift_piece(terms, state, ledger, ZERO, outs, m, n)
         return False
     for i in range(outs):
-        log_move(run, run.piece[0, i], n, m, run.piece_tasks[0, i])
+        log_move(ledger, ledger.piece[0, i], n, m, ledger.piece_tasks[0, i])
     for i in range(backs):
-        log_move(run, run.piece[1, i], m, n, run.piece_tasks[1, i])
-    run.tally[COST] += change
-    run.tally[BUSY] += now_busy - was_busy
-    run.tally[BURSTING] += now_bursting - was_bursting
+        log_move(ledger, ledger.piece[1, i], m, n, ledger.piece_tasks[1, i])
+    ledger.tally[COST] += change
+    ledger.tally[BUSY] += now_busy - was_busy
+    ledger.tally[BURSTING] += now_bursting - was_bursting
     return True
 
 
 @kernel
-def gather(terms: Terms, state: State, run: Run, side: int, n: int, c: int, whole: bool) -> int:
+def gather(
+    terms: Terms, state: State, ledger: Ledger, side: int, n: int, c: int, whole: bool
+) -> int:
     """List the classes on node n that hang together with c, or all if `whole`; gives how many."""
-    classes, tasks, seen = run.piece[side], run.piece_tasks[side], run.seen
+    classes, tasks, seen = ledger.piece[side], ledger.piece_tasks[side], ledger.seen
     found = 0
     if whole:
         for i in range(state.contents[n]):
@@ -89,24 +92,26 @@ def gather(terms: Terms, state: State, run: Run, side: int, n: int, c: int, whol
 
 @kernel
 def pieces_may_go(
-    terms: Terms, state: State, run: Run, outs: int, backs: int, n: int, m: int, hard: bool
+    terms: Terms, state: State, ledger: Ledger, outs: int, backs: int, n: int, m: int, hard: bool
 ) -> bool:
     """Whether the gathered pieces may change nodes; resources are looked at only if `hard`."""
-    if not piece_is_allowed(terms, state, run, ZERO, outs, m) or not piece_is_allowed(
-        terms, state, run, ONE, backs, n
+    if not piece_is_allowed(terms, state, ledger, ZERO, outs, m) or not piece_is_allowed(
+        terms, state, ledger, ONE, backs, n
     ):
         return False
     return not hard or (
-        pieces_fit(terms, state, run, ONE, backs, ZERO, outs, m)
-        and pieces_fit(terms, state, run, ZERO, outs, ONE, backs, n)
+        pieces_fit(terms, state, ledger, ONE, backs, ZERO, outs, m)
+        and pieces_fit(terms, state, ledger, ZERO, outs, ONE, backs, n)
     )
 
 
 @kernel
-def piece_is_allowed(terms: Terms, state: State, run: Run, side: int, found: int, m: int) -> bool:
+def piece_is_allowed(
+    terms: Terms, state: State, ledger: Ledger, side: int, found: int, m: int
+) -> bool:
     """Whether pins and `apart` let a piece go to node m; a twin that leaves m now still counts."""
     for i in range(found):
-        c = run.piece[side, i]
+        c = ledger.piece[side, i]
         if not terms.allowed[m, c] or (terms.apart[c] and state.x[m, c] > 0):
             return False
     return True
@@ -114,16 +119,16 @@ def piece_is_allowed(terms: Terms, state: State, run: Run, side: int, found: int
 
 @kernel
 def pieces_fit(
-    terms: Terms, state: State, run: Run, out: int, outs: int, into: int, intos: int, n: int
+    terms: Terms, state: State, ledger: Ledger, out: int, outs: int, into: int, intos: int, n: int
 ) -> bool:
     """Whether node n has the resources if one gathered piece leaves it and the other comes."""
     y = terms.node_type[n]
     for r in range(terms.unit.shape[0]):
         used = state.used[n, r]
         for i in range(outs):
-            used -= run.piece_tasks[out, i] * terms.demand[y, run.piece[out, i], r]
+            used -= ledger.piece_tasks[out, i] * terms.demand[y, ledger.piece[out, i], r]
         for i in range(intos):
-            used += run.piece_tasks[into, i] * terms.demand[y, run.piece[into, i], r]
+            used += ledger.piece_tasks[into, i] * terms.demand[y, ledger.piece[into, i], r]
         if used > terms.limit[n, r]:
             return False
     return True
@@ -131,12 +136,12 @@ def pieces_fit(
 
 @kernel
 def shift_piece(
-    terms: Terms, state: State, run: Run, side: int, found: int, n: int, m: int
+    terms: Terms, state: State, ledger: Ledger, side: int, found: int, n: int, m: int
 ) -> float:
     """Move a gathered piece from node n to node m; gives the change of cost."""
     change = 0.0
     for i in range(found):
-        c, k = run.piece[side, i], run.piece_tasks[side, i]
+        c, k = ledger.piece[side, i], ledger.piece_tasks[side, i]
         change += put(terms, state, c, n, -k)
         change += put(terms, state, c, m, k)
     return change

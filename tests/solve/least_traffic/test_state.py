@@ -1,4 +1,4 @@
-"""Room on nodes: the running state agrees with counting from scratch, and slots agree with a task-by-task first fit."""
+"""The running state agrees with counting from scratch, and slots with a first fit by task."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ import pytest
 
 from headrace.model.arrays import Ints
 from headrace.solve.instance import Instance
-from headrace.solve.least_traffic.fit import (
+from headrace.solve.least_traffic.feasible import feasible, slots_taken
+from headrace.solve.least_traffic.state import (
     State,
-    Terms,
     empty_state,
-    feasible,
     load_state,
     overload_after,
     put,
     room,
-    slots_taken,
-    terms_of,
 )
+from headrace.solve.least_traffic.terms import Terms, terms_of
 
 
 def random_instance(seed: int) -> Instance:
