@@ -64,11 +64,11 @@ def try_chunks(
     `sample`: add what is refused to the tally.
     """
     hard = over_price == 0.0
-    it = propose(terms, state, ledger.rng, c, n, m, kind, hard)
-    if it.k == 0:
+    move = propose_exchange(terms, state, ledger.rng, c, n, m, kind, hard)
+    if move.k == 0:
         return False
-    change = exchange_cost(terms, state, it)
-    more_nodes = nodes_gained(state, it)
+    change = exchange_cost(terms, state, move)
+    more_nodes = nodes_gained(state, move)
     price = change + terms.node_price * more_nodes
     if hard and price > worst:
         if sample and change > 0.0:
@@ -76,20 +76,20 @@ def try_chunks(
             ledger.tally[REFUSED] += 1.0
         return False
     if not hard or terms.slotted:
-        over, now_over = overload_of(state, it), overload_with(terms, state, it)
+        over, now_over = overload_now(state, move), overload_then(terms, state, move)
         if hard:
             if now_over > over:
                 return False
         elif price + over_price * (now_over - over) > worst:
             return False
-    make(terms, state, ledger, it)
+    make_exchange(terms, state, ledger, move)
     ledger.tally[COST] += change
     ledger.tally[BUSY] += more_nodes
     return True
 
 
 @inlined
-def propose(
+def propose_exchange(
     terms: Terms, state: State, rng: Rng, c: int, n: int, m: int, kind: float, hard: bool
 ) -> Exchange:
     """Draw how many tasks of c go from n to m, and who makes way; 0 tasks if that is forbidden."""
@@ -178,18 +178,19 @@ def resources_hold(terms: Terms, state: State, n: int, d: int, k2: int, c: int, 
 
 
 @inlined
-def exchange_cost(terms: Terms, state: State, it: Exchange) -> float:
+def exchange_cost(terms: Terms, state: State, move: Exchange) -> float:
     """Change of cost by an exchange: moving tasks minus kept traffic."""
-    change = move_cost(terms, state, it.c, it.n, it.m, it.k)
-    if it.k2 > 0:
-        change += move_cost(terms, state, it.d, it.m, it.o, it.k2)
-        apart = 2.0 if it.o == it.n else 1.0  # each move counts on the other chunk where it was
-        change += apart * it.k * it.k2 * weight_between(terms, it.c, it.d)
+    change = cost_to_move(terms, state, move.c, move.n, move.m, move.k)
+    if move.k2 > 0:
+        change += cost_to_move(terms, state, move.d, move.m, move.o, move.k2)
+        # A move counted on traffic with the other chunk, which has gone by then; a swap, twice.
+        times = 2.0 if move.o == move.n else 1.0
+        change += times * move.k * move.k2 * weight_between(terms, move.c, move.d)
     return change
 
 
 @inlined
-def move_cost(terms: Terms, state: State, c: int, n: int, m: int, k: int) -> float:
+def cost_to_move(terms: Terms, state: State, c: int, n: int, m: int, k: int) -> float:
     """Change of cost if k tasks of class c go from node n to node m."""
     change = k * (state.pull[n, c] - state.pull[m, c]) - terms.own[c] * k * k
     if terms.moving:
@@ -219,52 +220,52 @@ def weight_between(terms: Terms, c: int, d: int) -> float:
 
 
 @inlined
-def nodes_gained(state: State, it: Exchange) -> int:
+def nodes_gained(state: State, move: Exchange) -> int:
     """How many more nodes are in use after an exchange."""
-    back = it.k2 if it.o == it.n else ZERO
-    gained = (1 if state.tasks[it.n] - it.k + back > 0 else 0) - 1
-    gained += (1 if state.tasks[it.m] + it.k - it.k2 > 0 else 0) - (
-        1 if state.tasks[it.m] > 0 else 0
+    back = move.k2 if move.o == move.n else ZERO
+    gained = (1 if state.tasks[move.n] - move.k + back > 0 else 0) - 1
+    gained += (1 if state.tasks[move.m] + move.k - move.k2 > 0 else 0) - (
+        1 if state.tasks[move.m] > 0 else 0
     )
-    if it.o != it.n and state.tasks[it.o] == 0:
+    if move.o != move.n and state.tasks[move.o] == 0:
         gained += 1
     return gained
 
 
 @inlined
-def overload_of(state: State, it: Exchange) -> float:
+def overload_now(state: State, move: Exchange) -> float:
     """Overload of the nodes of an exchange as it is."""
-    over = state.over[it.n] + state.over[it.m]
-    return over if it.o == it.n else over + state.over[it.o]
+    over = state.over[move.n] + state.over[move.m]
+    return over if move.o == move.n else over + state.over[move.o]
 
 
 @inlined
-def overload_with(terms: Terms, state: State, it: Exchange) -> float:
+def overload_then(terms: Terms, state: State, move: Exchange) -> float:
     """Overload of the nodes of an exchange once it is made."""
-    back = it.k2 if it.o == it.n else ZERO
-    over = overload_after(terms, state, it.n, it.c, -it.k, it.d, back)
-    over += overload_after(terms, state, it.m, it.c, it.k, it.d, -it.k2)
-    if it.o != it.n:
-        over += overload_after(terms, state, it.o, it.d, it.k2, it.d, ZERO)
+    back = move.k2 if move.o == move.n else ZERO
+    over = overload_after(terms, state, move.n, move.c, -move.k, move.d, back)
+    over += overload_after(terms, state, move.m, move.c, move.k, move.d, -move.k2)
+    if move.o != move.n:
+        over += overload_after(terms, state, move.o, move.d, move.k2, move.d, ZERO)
     return over
 
 
 @inlined
-def make(terms: Terms, state: State, ledger: Ledger, it: Exchange) -> None:
+def make_exchange(terms: Terms, state: State, ledger: Ledger, move: Exchange) -> None:
     """Make an exchange, log it, and count the overloaded nodes again."""
-    ledger.tally[BURSTING] -= overloaded(state, it)
-    put(terms, state, it.c, it.n, -it.k)
-    if it.k2 > 0:
-        put(terms, state, it.d, it.m, -it.k2)
-        put(terms, state, it.d, it.o, it.k2)
-        log_move(ledger, it.d, it.m, it.o, it.k2)
-    put(terms, state, it.c, it.m, it.k)
-    log_move(ledger, it.c, it.n, it.m, it.k)
-    ledger.tally[BURSTING] += overloaded(state, it)
+    ledger.tally[BURSTING] -= count_overloaded(state, move)
+    put(terms, state, move.c, move.n, -move.k)
+    if move.k2 > 0:
+        put(terms, state, move.d, move.m, -move.k2)
+        put(terms, state, move.d, move.o, move.k2)
+        log_move(ledger, move.d, move.m, move.o, move.k2)
+    put(terms, state, move.c, move.m, move.k)
+    log_move(ledger, move.c, move.n, move.m, move.k)
+    ledger.tally[BURSTING] += count_overloaded(state, move)
 
 
 @inlined
-def overloaded(state: State, it: Exchange) -> int:
+def count_overloaded(state: State, move: Exchange) -> int:
     """How many nodes of an exchange are overloaded."""
-    nodes = (1 if state.over[it.n] > 0.0 else 0) + (1 if state.over[it.m] > 0.0 else 0)
-    return nodes + (1 if it.o != it.n and state.over[it.o] > 0.0 else 0)
+    nodes = (1 if state.over[move.n] > 0.0 else 0) + (1 if state.over[move.m] > 0.0 else 0)
+    return nodes + (1 if move.o != move.n and state.over[move.o] > 0.0 else 0)

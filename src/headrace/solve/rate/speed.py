@@ -1,8 +1,8 @@
 """Counts that run fast: the largest rate, the shortest batch, or the evenest load.
 
 Moves and swaps between two nodes, annealed. What a node can sustain depends on the counts of that
-node alone: its CPU, and of every stream what it emits and what share of it it receives. So a step
-looks at two nodes, however many there are.
+node alone: its CPU, and of every stream what it emits and what share it receives. So a step looks
+at two nodes, however many there are.
 """
 
 from __future__ import annotations
@@ -149,13 +149,13 @@ def even_out(
     for step in range(steps):
         if step % STEPS_PER_LOOK == 0:
             fullest = fullest_node(loads, fullest)
-        it = propose_swap(terms, state, rng, fullest, objective)
-        if it.k == 0 or not swap_fits(terms, state, it):
+        move = propose_swap(terms, state, rng, fullest, objective)
+        if move.k == 0 or not swap_fits(terms, state, move):
             continue
-        touched = touched_stages(costs, loads, it.c, ZERO)
-        if it.k2 > 0:
-            touched = touched_stages(costs, loads, it.d, touched)
-        swap(terms, state, costs, loads, it, touched, objective)
+        touched = touched_stages(costs, loads, move.c, ZERO)
+        if move.k2 > 0:
+            touched = touched_stages(costs, loads, move.d, touched)
+        swap(terms, state, costs, loads, move, touched, objective)
         now = search_cost(loads, objective, scale)
         if now <= cost - heat * scale * np.log(1.0 - random_share(rng)):
             cost = now
@@ -163,7 +163,7 @@ def even_out(
             if objective != RATE or now < best.value[0] / loads.sums[SCALE] * SOFTNESS:
                 remember(state, best, objective_value(loads, objective), 1e-9)
         else:
-            back = Exchange(it.c, it.m, it.n, it.k, it.d, it.k2, it.m)
+            back = Exchange(move.c, move.m, move.n, move.k, move.d, move.k2, move.m)
             swap(terms, state, costs, loads, back, touched, objective)
 
 
@@ -215,11 +215,11 @@ def propose_swap(terms: Terms, state: State, rng: Rng, fullest: int, objective: 
 
 
 @inlined
-def swap_fits(terms: Terms, state: State, it: Exchange) -> bool:
+def swap_fits(terms: Terms, state: State, move: Exchange) -> bool:
     """Whether neither node is overloaded once tasks have changed places."""
     return (
-        overload_after(terms, state, it.m, it.c, it.k, it.d, -it.k2) <= 0.0
-        and overload_after(terms, state, it.n, it.c, -it.k, it.d, it.k2) <= 0.0
+        overload_after(terms, state, move.m, move.c, move.k, move.d, -move.k2) <= 0.0
+        and overload_after(terms, state, move.n, move.c, -move.k, move.d, move.k2) <= 0.0
     )
 
 
@@ -229,23 +229,23 @@ def swap(
     state: State,
     costs: RateCosts,
     loads: NodeLoads,
-    it: Exchange,
+    move: Exchange,
     touched: int,
     objective: int,
 ) -> None:
     """Make an exchange between two nodes and bring the loads up to date."""
-    count_node(costs, loads, it.n, objective, -1.0)
-    count_node(costs, loads, it.m, objective, -1.0)
-    put_loaded(terms, state, costs, loads, it.c, it.n, -it.k)
-    if it.k2 > 0:
-        put_loaded(terms, state, costs, loads, it.d, it.m, -it.k2)
-        put_loaded(terms, state, costs, loads, it.d, it.n, it.k2)
-    put_loaded(terms, state, costs, loads, it.c, it.m, it.k)
-    update_nodes(terms, state, costs, loads, it.n, it.m, touched, objective)
+    count_node(costs, loads, move.n, objective, -1.0)
+    count_node(costs, loads, move.m, objective, -1.0)
+    put_tasks(terms, state, costs, loads, move.c, move.n, -move.k)
+    if move.k2 > 0:
+        put_tasks(terms, state, costs, loads, move.d, move.m, -move.k2)
+        put_tasks(terms, state, costs, loads, move.d, move.n, move.k2)
+    put_tasks(terms, state, costs, loads, move.c, move.m, move.k)
+    update_nodes(terms, state, costs, loads, move.n, move.m, touched, objective)
 
 
 @inlined
-def put_loaded(
+def put_tasks(
     terms: Terms, state: State, costs: RateCosts, loads: NodeLoads, c: int, n: int, k: int
 ) -> None:
     """Add k tasks of class c to node n (k < 0: take away), in the counts and in the loads."""
