@@ -36,7 +36,7 @@ from measure import Row
 
 from headrace.model.arrays import Floats, Ints
 from headrace.solve.instance import Instance
-from headrace.solve.least_traffic.fit import feasible
+from headrace.solve.least_traffic.feasible import feasible
 from headrace.solve.least_traffic.search import least_crossing_search, polish
 from headrace.solve.proof.bound import crossing_bound
 

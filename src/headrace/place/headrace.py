@@ -27,12 +27,13 @@ from headrace.place.building_blocks.topologies import sum_demand_by_node
 from headrace.place.building_blocks.workers import workers_inside
 from headrace.solve.classes import Classes, classes_of
 from headrace.solve.instance import Instance
-from headrace.solve.least_traffic.fit import slots_taken
+from headrace.solve.least_traffic.feasible import slots_taken
 from headrace.solve.least_traffic.search import least_crossing_search
 from headrace.solve.matching import cheapest_matching
-from headrace.solve.rate.brim import brimful_counts
-from headrace.solve.rate.speed import Costs, batch_time, costs_of, fast_counts, sustained
-from headrace.solve.rate.spread import spread
+from headrace.solve.rate.costs import RateCosts, rate_costs
+from headrace.solve.rate.full_nodes import fill_to_capacity
+from headrace.solve.rate.speed import batch_time, improve_speed, sustained_rate
+from headrace.solve.rate.spread import spread_tasks
 
 MOST_CHOICES = 2_000_000  # busy nodes x nodes in the matching of groups to nodes
 PACKINGS, PACKING_STEPS = 8, 20_000  # rates tried by packing, and steps of search for each
@@ -83,21 +84,23 @@ def search_counts(
         x = found.x if current is not None else move_to_roomiest_nodes(problem, classes, found.x)
         if bandwidth_suffices(problem, classes, x):
             return x
-        return fast_counts(
+        return improve_speed(
             problem, classes, x, "rate", seed=seed, steps=steps, deadline=deadline, enough=1.0
         )
     if objective not in ("rate", "batch", "balance"):
         raise Unsupported(f"headrace does not know the objective {objective}")
-    x = fast_counts(problem, classes, found.x, objective, seed=seed, steps=steps, deadline=deadline)
+    x = improve_speed(
+        problem, classes, found.x, objective, seed=seed, steps=steps, deadline=deadline
+    )
     if objective == "batch":
         # Plans between tasks packed together and tasks spread out are worse than both, so a search
         # from one side never reaches the other: search from both.
-        costs = costs_of(problem, classes)
+        costs = rate_costs(problem, classes)
         cores = np.where(np.isfinite(costs.cores), costs.cores, 1.0)
-        starts = [*spread(classes.instance, costs.stage, cores)]
+        starts = [*spread_tasks(classes.instance, costs.stage, cores)]
         if starts:
             start = min(starts, key=lambda counts: batch_time(problem, classes, counts))
-            other = fast_counts(
+            other = improve_speed(
                 problem, classes, start, objective, seed=seed, steps=steps, deadline=deadline
             )
             x = min(x, other, key=lambda counts: batch_time(problem, classes, counts))
@@ -157,15 +160,15 @@ def pack_for_more_rate(
 
     Each rate that is reached doubles the next step up, each miss halves it.
     """
-    low = sustained(problem, classes, x)
+    low = sustained_rate(problem, classes, x)
     room, count = classes.instance.capacity[:, CPU], classes.instance.count
-    costs = costs_of(problem, classes)
+    costs = rate_costs(problem, classes)
     grows, fixed = float(count @ costs.grows.min(axis=0)), float(count @ costs.fixed.min(axis=0))
     if not 0 < low < np.inf or not np.isfinite(room).all() or grows <= 0:
         return x
     high = (float(np.maximum(room, 0.0).sum()) - fixed) / grows
     x = fill_to_the_brim(problem, classes, costs, x, deadline)
-    low, step = sustained(problem, classes, x), FIRST_STEP
+    low, step = sustained_rate(problem, classes, x), FIRST_STEP
     for attempt in range(PACKINGS):
         rate = min(low * (1 + step), (low + high) / 2)
         if rate <= low * (1 + LEAST_STEP) or (deadline is not None and deadline()):
@@ -174,7 +177,7 @@ def pack_for_more_rate(
         found = least_crossing_search(
             instance, starts=[x], steps=PACKING_STEPS, deadline=deadline, seed=seed + attempt
         )
-        reached = 0.0 if found is None else sustained(problem, classes, found.x)
+        reached = 0.0 if found is None else sustained_rate(problem, classes, found.x)
         if found is not None and reached > low:
             x, low, step = found.x, reached, 2 * step
         else:
@@ -183,20 +186,24 @@ def pack_for_more_rate(
 
 
 def fill_to_the_brim(
-    problem: Problem, classes: Classes, costs: Costs, x: Ints, deadline: Callable[[], bool] | None
+    problem: Problem,
+    classes: Classes,
+    costs: RateCosts,
+    x: Ints,
+    deadline: Callable[[], bool] | None,
 ) -> Ints:
     """Raise the rate a little again and again, as long as a plan that wastes so little is found."""
-    low = sustained(problem, classes, x)
+    low = sustained_rate(problem, classes, x)
     while deadline is None or not deadline():
-        found = brimful_counts(scale_to_rate(classes, costs, low * (1 + JUST_ABOVE)))
-        reached = 0.0 if found is None else sustained(problem, classes, found)
+        found = fill_to_capacity(scale_to_rate(classes, costs, low * (1 + JUST_ABOVE)))
+        reached = 0.0 if found is None else sustained_rate(problem, classes, found)
         if found is None or reached <= low:
             break
         x, low = found, reached
     return x
 
 
-def scale_to_rate(classes: Classes, costs: Costs, rate: float) -> Instance:
+def scale_to_rate(classes: Classes, costs: RateCosts, rate: float) -> Instance:
     """The instance with tasks as large as they are at a given rate."""
     demand = classes.instance.demand.copy()
     demand[:, :, CPU] = rate * costs.grows + costs.fixed
@@ -207,10 +214,10 @@ def reduce_traffic_at_same_rate(
     problem: Problem, classes: Classes, x: Ints, request: Request
 ) -> Ints:
     """Look for a plan with less traffic that sustains the same rate."""
-    rate = sustained(problem, classes, x)
+    rate = sustained_rate(problem, classes, x)
     if not 0 < rate < np.inf:
         return x
-    instance = scale_to_rate(classes, costs_of(problem, classes), rate)
+    instance = scale_to_rate(classes, rate_costs(problem, classes), rate)
     found = least_crossing_search(
         instance,
         starts=[x],
@@ -220,7 +227,7 @@ def reduce_traffic_at_same_rate(
     )
     return (
         found.x
-        if found is not None and sustained(problem, classes, found.x) >= rate * (1 - 1e-9)
+        if found is not None and sustained_rate(problem, classes, found.x) >= rate * (1 - 1e-9)
         else x
     )
 

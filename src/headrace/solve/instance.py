@@ -1,4 +1,4 @@
-"""What the search and exact kernels get: classes of interchangeable tasks, their traffic, and the room on each node."""
+"""What searches and proofs get: classes of interchangeable tasks, their traffic, room on nodes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ class Instance:
     """Place `count[c]` tasks of every class on nodes so that little traffic crosses between nodes.
 
     C classes, N nodes, Y machine types, K resources, E edges, G groups (topologies).
-    A solution is an integer matrix x[C, N] of how many tasks of a class stand on a node.
+    A solution is an integer matrix x[C, N] of how many tasks of a class are on a node.
     """
 
     count: Ints  # [C]      tasks of each class
     edge_a: Ints  # [E]     class pair (a <= b), each pair once
     edge_b: Ints  # [E]
-    edge_weight: (
-        Floats  # [E]    tuples/s, both directions, between ONE task of a and ONE (other) task of b
-    )
+    edge_weight: Floats  # [E]   tuples/s, both ways, between ONE task of a and ONE other of b
     demand: Floats  # [Y, C, K]  what one task of a class takes on a machine of a type
     node_type: Ints  # [N]
     capacity: Floats  # [N, K]   what is free on a node; may be inf
@@ -32,12 +30,12 @@ class Instance:
     apart: Bools  # [C]          no two tasks of this class on one node
     group: Ints  # [C]           topology of a class; a slot holds one topology
     slots: Ints  # [N]           free slots; a topology present on a node takes at least one of them
-    heap: Floats  # [G]          memory one slot of the topology may hold; inf where it does not matter
+    heap: Floats  # [G]          memory one slot of a topology may hold; inf: does not matter
     memory: Floats  # [C]        memory of one task, counted against `heap`
 
     @property
     def total_weight(self) -> float:
-        """All traffic between tasks: the cost of a plan that keeps no two communicating tasks together."""
+        """All traffic between tasks: what crosses if no two that talk are together."""
         a, b = self.edge_a, self.edge_b
         pairs = np.where(
             a == b, self.count[a] * (self.count[a] - 1) / 2, self.count[a] * self.count[b]
@@ -45,7 +43,7 @@ class Instance:
         return float((self.edge_weight * pairs).sum())
 
     def kept(self, x: Ints) -> float:
-        """Traffic that stays inside nodes under the counts x[C, N]; the rest of `total_weight` crosses."""
+        """Traffic that stays inside nodes under the counts x[C, N]; the rest crosses."""
         together = np.zeros(len(self.edge_a))
         for first in range(0, len(self.edge_a), EDGES_AT_ONCE):
             some = slice(first, first + EDGES_AT_ONCE)

@@ -9,15 +9,20 @@ import pytest
 
 from headrace.model.arrays import Ints
 from headrace.solve.instance import Instance
-from headrace.solve.least_traffic import search as searching
-from headrace.solve.least_traffic.clusters import NOWHERE, clusters, merged, node_shares
-from headrace.solve.least_traffic.fit import feasible, load_state, terms_of
-from headrace.solve.least_traffic.search import (
-    least_crossing_search,
-    new_search,
-    on_classes,
-    on_clusters,
+from headrace.solve.least_traffic import cycles
+from headrace.solve.least_traffic.clusters import (
+    NOWHERE,
+    find_clusters,
+    merge_classes,
+    node_shares,
 )
+from headrace.solve.least_traffic.cycles import to_classes, to_clusters
+from headrace.solve.least_traffic.feasible import feasible
+from headrace.solve.least_traffic.ledger import COST
+from headrace.solve.least_traffic.progress import new_search
+from headrace.solve.least_traffic.search import least_crossing_search
+from headrace.solve.least_traffic.state import load_state
+from headrace.solve.least_traffic.terms import terms_of
 
 
 def operators(seed: int, classes: int = 400, nodes: int = 60, *, strict: bool = False) -> Instance:
@@ -67,7 +72,7 @@ def placed_at_random(instance: Instance, seed: int) -> Ints:
 
 def test_a_cluster_has_one_topology_the_same_pins_and_a_limited_size() -> None:
     instance = operators(1, strict=True)
-    cluster = clusters(instance, 0.5)
+    cluster = find_clusters(instance, 0.5)
     share = node_shares(instance)
     assert cluster.max() + 1 < 0.7 * len(cluster)
     several = np.flatnonzero(np.bincount(cluster) > 1).tolist()
@@ -83,7 +88,7 @@ def test_a_cluster_has_one_topology_the_same_pins_and_a_limited_size() -> None:
 def test_classes_on_different_nodes_are_not_joined() -> None:
     instance = operators(2)
     home = np.random.default_rng(0).integers(NOWHERE, 3, len(instance.count))
-    cluster = clusters(instance, 0.5, home)
+    cluster = find_clusters(instance, 0.5, home)
     several = np.bincount(cluster)[cluster] > 1
     assert several.any()
     assert (home[several] != NOWHERE).all()
@@ -92,8 +97,8 @@ def test_classes_on_different_nodes_are_not_joined() -> None:
 
 def test_a_plan_of_clusters_has_the_traffic_and_the_load_of_its_classes() -> None:
     instance = operators(3)
-    cluster = clusters(instance, 0.5)
-    smaller, each = merged(instance, cluster)
+    cluster = find_clusters(instance, 0.5)
+    smaller, each = merge_classes(instance, cluster)
     x = placed_at_random(smaller, 4)
     fine = x[cluster] * each[:, None]
     assert (fine.sum(axis=1) == instance.count).all()
@@ -104,17 +109,17 @@ def test_a_plan_of_clusters_has_the_traffic_and_the_load_of_its_classes() -> Non
 
 def test_plans_go_to_clusters_and_back_unchanged() -> None:
     instance = operators(5)
-    cluster = clusters(instance, 0.5)
-    smaller, each = merged(instance, cluster)
+    cluster = find_clusters(instance, 0.5)
+    smaller, each = merge_classes(instance, cluster)
     x = placed_at_random(smaller, 6)
     part, whole = (new_search(i, terms_of(i), 0, None) for i in (smaller, instance))
     part.load(np.ascontiguousarray(x.T))
     whole.load(np.zeros_like(whole.state.x))
-    whole.load_placed(on_classes(part.placed(), cluster, each))
+    whole.load_list(to_classes(part.list_tasks(), cluster, each))
     assert (x[cluster] * each[:, None] == whole.state.x.T).all()
-    cost = whole.run.tally[0]
+    cost = whole.ledger.tally[COST]
     assert cost == pytest.approx(load_state(whole.terms, whole.state, whole.state.x.copy()))
-    part.load_placed(on_clusters(whole.placed(), cluster, each))
+    part.load_list(to_clusters(whole.list_tasks(), cluster, each))
     assert (x == part.state.x.T).all()
 
 
@@ -139,7 +144,7 @@ def test_clusters_leave_less_traffic_than_the_same_steps_without(
         return sum(f.crossing for f in found if f is not None)
 
     with_clusters = crossing()
-    monkeypatch.setattr(searching, "FEWER_CLUSTERS", 0.0)
+    monkeypatch.setattr(cycles, "FEWER_CLUSTERS", 0.0)
     assert with_clusters < 0.95 * crossing()
 
 
@@ -165,10 +170,10 @@ def test_classes_are_placed_without_clusters_where_those_cannot_be_packed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def too_large(instance: Instance, cluster: Ints) -> tuple[Instance, Ints]:
-        smaller, each = merged(instance, cluster)
+        smaller, each = merge_classes(instance, cluster)
         return replace(smaller, capacity=0.6 * instance.capacity), each
 
-    monkeypatch.setattr(searching, "merged", too_large)
+    monkeypatch.setattr(cycles, "merge_classes", too_large)
     instance = operators(10)
     found = least_crossing_search(instance, steps=100_000)
     assert found is not None

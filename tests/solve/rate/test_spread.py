@@ -10,7 +10,7 @@ import pytest
 from headrace.checks.problems import problem_of
 from headrace.planner import place
 from headrace.solve.classes import classes_of
-from headrace.solve.rate.spread import dealt, spread
+from headrace.solve.rate.spread import deal_tasks, spread_tasks
 
 
 def word_count(machines: int, tasks: int, **changes: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def test_batches_are_never_longer_than_those_of_tasks_dealt_in_turn(nodes: int, 
 def test_every_task_is_dealt_by_weight_and_pins_are_kept() -> None:
     problem = problem_of(word_count(3, 9, nodes=["n2"]))
     classes = classes_of(problem)
-    x = dealt(classes.instance, problem.stage[classes.component], np.array([0.5, 0.25, 0.25]))
+    x = deal_tasks(classes.instance, problem.stage[classes.component], np.array([0.5, 0.25, 0.25]))
     by_component = np.array([x[classes.component == c].sum(axis=0) for c in range(3)])
     assert by_component.tolist() == [[1, 1, 0], [5, 2, 2], [0, 0, 9]]
 
@@ -55,6 +55,6 @@ def test_only_feasible_counts_are_given_over_fewer_and_fewer_nodes() -> None:
     classes = classes_of(problem)
     used = [
         int((x.sum(axis=0) > 0).sum())
-        for x in spread(classes.instance, problem.stage[classes.component], np.full(8, 4.0))
+        for x in spread_tasks(classes.instance, problem.stage[classes.component], np.full(8, 4.0))
     ]
     assert used == [8, 4, 2, 1]

@@ -1,22 +1,22 @@
-"""Worker processes for tasks that already have a node: one per topology and node, more only where the worker's heap asks for it."""
+"""Worker processes for tasks that have a node: one per topology and node, more for its heap."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from headrace.model.arrays import Ints
+from headrace.model.arrays import TOLERANCE, Floats, Ints
 from headrace.model.problem import MEMORY, UNPLACED, Problem
 from headrace.place.building_blocks.slots import free_slots
 from headrace.solve.classes import Classes
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.search import least_crossing_search
-from headrace.solve.slots import bins_needed
+from headrace.solve.packing import fewest_bins, first_fit
 
 STEPS = 20_000  # a node holds few tasks: enough to split them well
 
 
 def workers_inside(problem: Problem, classes: Classes, node: Ints) -> Ints:
-    """A slot for every task on its node, so that little traffic crosses between the workers of a node, [T]."""
+    """A slot for every task on its node, with little traffic between workers of a node, [T]."""
     worker = np.full(problem.task_count, UNPLACED, dtype=np.int64)
     owner = problem.topology[problem.component_of]
     placed = np.flatnonzero(node != UNPLACED)
@@ -40,18 +40,13 @@ def workers_inside(problem: Problem, classes: Classes, node: Ints) -> Ints:
 def _split(
     problem: Problem, instance: Instance, tasks: Ints, class_of: Ints, heap_mb: float
 ) -> Ints:
-    """The part of each task, parts within the heap and with little traffic between them; one part where all fit."""
+    """The part of each task: within the heap, few parts, and little traffic between them."""
     memory = problem.demand[problem.component_of[tasks], MEMORY]
-    if memory.sum() <= heap_mb * (1 + 1e-9):
+    most_mb = heap_mb * (1 + TOLERANCE)
+    if memory.sum() <= most_mb:
         return np.zeros(len(tasks), dtype=np.int64)
-    largest_first = np.sort(memory)[::-1].copy()
-    bins = bins_needed(
-        largest_first,
-        len(memory),
-        heap_mb * (1 + 1e-9),
-        np.zeros(len(memory)),
-        np.zeros(len(memory) + 1),
-    )
+    scratch = np.zeros((2, len(memory) + 1))
+    bins = fewest_bins(np.sort(memory)[::-1].copy(), len(memory), most_mb, *scratch)
     kept, here = np.unique(class_of, return_inverse=True)
     number = np.full(len(instance.count), -1, dtype=np.int64)
     number[kept] = np.arange(len(kept))
@@ -73,7 +68,7 @@ def _split(
     )
     found = least_crossing_search(small, steps=STEPS)
     if found is None:
-        return _first_fit(memory, heap_mb)
+        return _first_fit(memory, most_mb)
     part = np.empty(len(tasks), dtype=np.int64)
     for c in range(len(kept)):
         part[here == c] = np.repeat(np.arange(bins), found.x[c])
@@ -81,16 +76,11 @@ def _split(
     return part
 
 
-def _first_fit(memory: np.ndarray[tuple[int], np.dtype[np.float64]], heap_mb: float) -> Ints:
-    """First fit, largest first."""
+def _first_fit(memory: Floats, heap_mb: float) -> Ints:
+    """The part of each task by first fit, largest first."""
+    order = np.argsort(-memory, kind="stable")
     part = np.zeros(len(memory), dtype=np.int64)
-    load: list[float] = []
-    for i in np.argsort(-memory, kind="stable").tolist():
-        b = next(
-            (b for b, used in enumerate(load) if used + memory[i] <= heap_mb * (1 + 1e-9)),
-            len(load),
-        )
-        load += [0.0] * (b == len(load))
-        load[b] += float(memory[i])
-        part[i] = b
+    bin_of = np.zeros(len(memory))
+    first_fit(memory[order], len(memory), heap_mb, np.zeros(len(memory)), bin_of)
+    part[order] = bin_of.astype(np.int64)
     return part

@@ -22,7 +22,8 @@ from headrace.solve.counts.loads import (
     undo_move,
 )
 from headrace.solve.counts.starts import Growth
-from headrace.solve.least_traffic.fit import State, Terms, empty_state, load_state, overload_after
+from headrace.solve.least_traffic.state import State, empty_state, load_state, overload_after
+from headrace.solve.least_traffic.terms import Terms
 
 STARTS = 3  # of which the best are annealed
 # Share of the cost a step may lose, on average, at the start of each round.

@@ -15,7 +15,8 @@ from headrace.solve.counts.grow import grow_counts
 from headrace.solve.counts.loads import TaskCosts
 from headrace.solve.counts.rate_lp import Fluid, Pools, most_rate
 from headrace.solve.least_traffic.search import polish
-from headrace.solve.rate.speed import costs_of, fast_counts, sustained
+from headrace.solve.rate.costs import rate_costs
+from headrace.solve.rate.speed import improve_speed, sustained_rate
 
 POLISH_STEPS = 300_000
 
@@ -138,16 +139,16 @@ def connected(
     )
     free = replace(classes, instance=replace(classes.instance, demand=demand))
     if sending_limits(problem):
-        x = fast_counts(problem, free, x, "rate", seed=seed, steps=steps, deadline=deadline)
-    rate = sustained(problem, free, x)
+        x = improve_speed(problem, free, x, "rate", seed=seed, steps=steps, deadline=deadline)
+    rate = sustained_rate(problem, free, x)
     if not 0 < rate < np.inf:
         return classes, x
-    costs = costs_of(problem, classes)
+    costs = rate_costs(problem, classes)
     full = demand.copy()
     full[:, :, CPU] = rate * (1 - 1e-9) * costs.grows + costs.fixed
     crowded = replace(classes.instance, demand=full)
     found = polish(crowded, x, steps=POLISH_STEPS if steps is None else steps, seed=seed)
-    if found is not None and sustained(problem, free, found.x) >= rate * (1 - 1e-9):
+    if found is not None and sustained_rate(problem, free, found.x) >= rate * (1 - 1e-9):
         x = found.x
     return classes, x
 

@@ -16,7 +16,8 @@ from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU
 from headrace.solve.compiled import inlined, kernel
 from headrace.solve.instance import Instance
-from headrace.solve.least_traffic.fit import State, Terms, put, terms_of
+from headrace.solve.least_traffic.state import State, put
+from headrace.solve.least_traffic.terms import Terms, terms_of
 
 STEEP = 16.0  # how much the fullest node outweighs the others in the soft maximum
 FULL = 1e9  # ratio of a node whose fixed load alone exceeds it

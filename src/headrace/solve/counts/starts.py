@@ -12,14 +12,8 @@ from headrace.solve.chance import Rng
 from headrace.solve.compiled import NONE, ONE, ZERO, kernel
 from headrace.solve.counts.loads import TaskCosts, room_terms
 from headrace.solve.instance import Instance
-from headrace.solve.least_traffic.fit import (
-    State,
-    Terms,
-    empty_state,
-    load_state,
-    overload_after,
-    put,
-)
+from headrace.solve.least_traffic.state import State, empty_state, load_state, overload_after, put
+from headrace.solve.least_traffic.terms import Terms
 
 POINTS = (100.0, 70.0, 50.0, 35.0, 25.0, 16.0, 10.0, 6.0)  # sizes of tasks to start from
 FIXED_WEIGHT = 1e-3  # of a task's fixed points while dealing: enough to tell nodes apart

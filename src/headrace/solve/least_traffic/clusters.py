@@ -1,4 +1,4 @@
-"""Clusters of classes that talk much and will hardly be parted: searching a large problem on clusters takes a part of the steps."""
+"""Clusters of classes that talk much and hardly part: there are fewer of them to search on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGEST_CLUSTER = 0.7  # of an average node
 CLUSTER_GROWTH = (0.25, 0.5, 1.0)  # of the size clusters may have in the end, pass by pass
 
 
-def clusters(instance: Instance, least: float, home: Ints | None = None) -> Ints:
+def find_clusters(instance: Instance, least: float, home: Ints | None = None) -> Ints:
     """A cluster for each class: classes with much traffic for their size go together.
 
     A cluster takes up to `least` of an average node, or what three average classes take, though
@@ -36,9 +36,7 @@ def clusters(instance: Instance, least: float, home: Ints | None = None) -> Ints
         instance.edge_weight * instance.count[instance.edge_a] * instance.count[instance.edge_b]
     )[crossing]
     cluster = np.arange(classes)
-    for part in (
-        CLUSTER_GROWTH
-    ):  # small clusters first: their traffic then says which of them belong together
+    for growth in CLUSTER_GROWTH:  # small ones first: their traffic says which belong together
         pairs, which = np.unique(
             np.minimum(cluster[a], cluster[b]) * classes + np.maximum(cluster[a], cluster[b]),
             return_inverse=True,
@@ -48,15 +46,8 @@ def clusters(instance: Instance, least: float, home: Ints | None = None) -> Ints
         worth_joining = np.bincount(which, traffic, minlength=len(pairs)) / np.sqrt(
             size[one] * size[two]
         )
-        join(
-            one,
-            two,
-            np.argsort(-worth_joining, kind="stable"),
-            share,
-            partner,
-            part * most,
-            cluster,
-        )
+        order = np.argsort(-worth_joining, kind="stable")
+        join_clusters(one, two, order, share, partner, growth * most, cluster)
     return np.unique(cluster, return_inverse=True)[1]
 
 
@@ -71,7 +62,7 @@ def node_shares(instance: Instance) -> Floats:
 
 
 def partners(instance: Instance) -> Ints:
-    """Classes with the same number may join: one topology, the same pins; -1 for those that may not join at all, [C]."""
+    """Classes with the same number may join: one topology, the same pins, [C]; -1: may not join."""
     pins = np.zeros(len(instance.count), np.int64)
     if not (instance.allowed == instance.allowed[:1]).all():
         pins = np.unique(np.packbits(instance.allowed, axis=1), axis=0, return_inverse=True)[
@@ -82,10 +73,13 @@ def partners(instance: Instance) -> Ints:
 
 
 @kernel
-def join(
+def join_clusters(
     one: Ints, two: Ints, order: Ints, share: Floats, partner: Ints, most: float, cluster: Ints
 ) -> None:
-    """Join clusters pair by pair where both together stay within `most` of every resource; `share` of the first then counts for both."""
+    """Join clusters pair by pair where both together take at most `most` of every resource.
+
+    `share` of the first then counts for both.
+    """
     for i in range(order.shape[0]):
         a, b = int(one[order[i]]), int(two[order[i]])
         while cluster[a] != a:
@@ -109,8 +103,8 @@ def join(
         cluster[c] = a
 
 
-def merged(instance: Instance, cluster: Ints) -> tuple[Instance, Ints]:
-    """The instance with the classes of each cluster as one task, and how many tasks of each class such a task stands for.
+def merge_classes(instance: Instance, cluster: Ints) -> tuple[Instance, Ints]:
+    """The instance with the classes of each cluster as one task, and its tasks of each class.
 
     Clusters are numbered 0..; a class alone in its cluster keeps its tasks. Traffic inside a
     cluster never crosses, so plans differ by the same traffic here and there. Classes of a cluster

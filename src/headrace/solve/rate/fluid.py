@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array, kron, vstack
 
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.solve import highs
@@ -26,7 +25,7 @@ def fluid_rate(
     not, grows[C, Y], fixed[C, Y]; its other resources other[C, K-1]; capacity[N, K] with CPU first;
     node_type[N]; allowed[C, N].
     """
-    alone = _one_task(grows, fixed, capacity[:, 0], node_type, allowed)
+    alone = _rate_of_one_task(grows, fixed, capacity[:, 0], node_type, allowed)
     pools, pool_of = np.unique(np.column_stack([node_type, allowed.T]), axis=0, return_inverse=True)
     room = np.zeros((len(pools), capacity.shape[1]))
     np.add.at(room, pool_of.ravel(), capacity)
@@ -34,22 +33,24 @@ def fluid_rate(
     machine: Ints = pools[:, 0].astype(np.int64)
     if not np.isfinite(room[:, 0]).all() or not grows.any():
         return None if not np.isfinite(alone) else alone
-    high = min(alone, _pooled(count, grows, fixed, room[:, 0], machine, may))
+    high = min(alone, _rate_of_one_pool(count, grows, fixed, room[:, 0], machine, may))
     low = 0.0
-    if not _carries(0.0, count, grows, fixed, other, room, machine, may):
+    if not _fits_at(0.0, count, grows, fixed, other, room, machine, may):
         return 0.0
-    if _carries(high, count, grows, fixed, other, room, machine, may):
+    if _fits_at(high, count, grows, fixed, other, room, machine, may):
         return high
     while high - low > PRECISION * high:
         middle = (low + high) / 2
-        if _carries(middle, count, grows, fixed, other, room, machine, may):
+        if _fits_at(middle, count, grows, fixed, other, room, machine, may):
             low = middle
         else:
             high = middle
     return high
 
 
-def _one_task(grows: Floats, fixed: Floats, cpu: Floats, node_type: Ints, allowed: Bools) -> float:
+def _rate_of_one_task(
+    grows: Floats, fixed: Floats, cpu: Floats, node_type: Ints, allowed: Bools
+) -> float:
     """The rate at which some task alone fills every node it may use."""
     need = grows[:, node_type]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -57,7 +58,7 @@ def _one_task(grows: Floats, fixed: Floats, cpu: Floats, node_type: Ints, allowe
     return float(np.where(allowed, factor, 0.0).max(axis=1).min(initial=np.inf))
 
 
-def _pooled(
+def _rate_of_one_pool(
     count: Ints, grows: Floats, fixed: Floats, cpu: Floats, machine: Ints, may: Bools
 ) -> float:
     """All CPU in one pool, every task on the type that suits it best: a first ceiling."""
@@ -67,7 +68,7 @@ def _pooled(
     return max(0.0, float(cpu.sum() - (count * least_fixed).sum())) / load if load > 0 else np.inf
 
 
-def _carries(
+def _fits_at(
     factor: float,
     count: Ints,
     grows: Floats,
@@ -78,6 +79,8 @@ def _carries(
     may: Bools,
 ) -> bool:
     """Whether tasks spread over the pools in any fractions fit at a rate."""
+    from scipy.sparse import csr_array, kron, vstack
+
     pools, classes = may.shape
     cpu = (factor * grows + fixed)[:, machine].T  # [pools, C]
     rows = [

@@ -7,17 +7,14 @@ import pytest
 
 from headrace.model.arrays import Ints
 from headrace.solve.instance import Instance
-from headrace.solve.least_traffic.fit import (
+from headrace.solve.least_traffic.feasible import feasible, slots_taken
+from headrace.solve.least_traffic.state import (
     State,
-    Terms,
     empty_state,
-    feasible,
     load_state,
     overload_after,
     put,
     room,
-    slots_taken,
-    terms_of,
 )
 from tests.failures import label_failure
 

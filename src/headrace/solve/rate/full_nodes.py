@@ -1,21 +1,18 @@
-"""Counts where nodes must be filled to the brim: an integer program over the few ways to do so.
+"""Counts where nodes must be filled to capacity: an integer program over the few ways to do so.
 
-Where little room is left in all, no node may waste more of its CPU than that. So few patterns come
-into question, and a program that chooses among them is small, however many ways there are to deal
-tasks out. It finds packings that a search by single moves and swaps passes by.
+Where little room is left in all, no node may waste more of its CPU than that. So only few patterns
+are possible, and a program that chooses among them is small, however many ways there are to deal
+tasks out. It finds packings that a search by single moves and swaps misses.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU
 from headrace.solve.compiled import compiled
 from headrace.solve.instance import Instance
-from headrace.solve.proof.integer_program import Budget, IntegerProgram, maximise
-from headrace.solve.proof.patterns import kept_by
 from headrace.solve.slots import slots_fit
 from headrace.solve.symmetry import Quotient, counts_of, quotient
 
@@ -23,53 +20,62 @@ MOST_TASKS, MOST_PATTERNS = 500, 2_000  # what takes a fraction of a second
 MOST_VISITS = 200_000  # milliseconds: little is lost where it is in vain
 
 
-def brimful_counts(instance: Instance) -> Ints | None:
-    """Counts [C, N] that keep much traffic inside nodes; None if there are none, or if too many patterns come into question."""
+def fill_to_capacity(instance: Instance) -> Ints | None:
+    """Counts [C, N] that keep much traffic inside nodes, each of them full.
+
+    None if there are none, or if there are too many ways to fill a node.
+    """
     if instance.count.sum() > MOST_TASKS:
         return None
     q = quotient(instance)
     if not (q.demand[:, :, CPU] == q.demand[0, :, CPU]).all():
-        return (
-            None  # what a node wastes is not defined where a task takes more of one than of another
-        )
+        return None  # what a node wastes is not defined where a task takes more of one node
     spare = float(q.nodes @ q.room[:, CPU] - q.count @ q.demand[0, :, CPU])
     if spare < 0:
         return None
-    found = [fills(q, j, spare) for j in range(len(q.nodes))]
+    found = [full_patterns(q, j, spare) for j in range(len(q.nodes))]
     ways = [some for some in found if some is not None and len(some)]
     if len(ways) < len(found):
         return None
+    chosen = choose_patterns(q, ways)
+    return None if chosen is None else counts_of(instance, q, chosen)
+
+
+def choose_patterns(q: Quotient, ways: list[Ints]) -> list[tuple[int, Ints]] | None:
+    """A class and a pattern for every node, so that each task is placed once; None if impossible.
+
+    ways[j] are the patterns of node class j, [F, C].
+    """
+    from scipy.sparse import csr_array  # scipy takes long to load
+
+    from headrace.solve.proof.integer_program import Budget, IntegerProgram, maximise
+    from headrace.solve.proof.patterns import kept_by
+
     patterns = np.concatenate(ways)
     node_class = np.repeat(np.arange(len(ways)), [len(some) for some in ways])
     kept = kept_by(q, patterns)
-    every = np.concatenate([q.count, q.nodes]).astype(
-        np.float64
-    )  # task is held, and every node filled, exactly once
+    every = np.concatenate([q.count, q.nodes]).astype(np.float64)  # task and node, exactly once
     of_class = node_class == np.arange(len(ways))[:, None]
-    program = IntegerProgram(
-        kept, csr_array(np.vstack([patterns.T, of_class]).astype(np.float64)), every, every
-    )
-    solution = maximise(
-        program, Budget(steps=1), unit=max(float(kept.max(initial=0.0)), 1.0)
-    ).solution
+    rows = csr_array(np.vstack([patterns.T, of_class]).astype(np.float64))
+    unit = max(float(kept.max(initial=0.0)), 1.0)
+    program = IntegerProgram(kept, rows, every, every)
+    solution = maximise(program, Budget(steps=1), unit=unit).solution
     if solution is None:
         return None
-    return counts_of(
-        instance,
-        q,
-        [
-            (int(node_class[p]), patterns[p])
-            for p in np.flatnonzero(solution)
-            for _ in range(int(solution[p]))
-        ],
-    )
+    return [
+        (int(node_class[p]), patterns[p])
+        for p in np.flatnonzero(solution)
+        for _ in range(int(solution[p]))
+    ]
 
 
-def fills(q: Quotient, j: int, spare: float) -> Ints | None:
-    """What a node of class j may hold if it wastes no more than `spare` CPU, [F, C]; None if that is too much to look through."""
+def full_patterns(q: Quotient, j: int, spare: float) -> Ints | None:
+    """What a node of class j may hold if it wastes at most `spare` CPU, [F, C]; None: too much."""
     order = np.argsort(-q.demand[j, :, CPU], kind="stable")
     found = np.zeros((MOST_PATTERNS, len(order)), dtype=np.int64)
-    count = filled(q.most[j, order], q.demand[j, order], q.room[j], spare, found, MOST_VISITS)
+    count = list_patterns(
+        q.most[j, order], q.demand[j, order], q.room[j], spare, found, MOST_VISITS
+    )
     if count < 0:
         return None
     patterns = np.zeros((count, len(order)), dtype=np.int64)
@@ -82,11 +88,13 @@ def fills(q: Quotient, j: int, spare: float) -> Ints | None:
 
 
 @compiled
-def filled(most: Ints, demand: Floats, room: Floats, spare: float, found: Ints, visits: int) -> int:
-    """Write into `found` every pattern that fits and leaves no more than `spare` CPU; how many, or -1 if they or the visits are too many.
+def list_patterns(
+    most: Ints, demand: Floats, room: Floats, spare: float, found: Ints, visits: int
+) -> int:
+    """Write every pattern that fits and leaves at most `spare` CPU into `found`; gives how many.
 
     Classes are taken from the largest to the smallest, and left as soon as the rest of them cannot
-    fill the node any more.
+    fill the node any more. -1 if there are more patterns than rows, or it takes too many visits.
     """
     classes, resources = demand.shape
     rest = np.zeros(classes + 1)  # CPU that all classes from one on can add
