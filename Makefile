@@ -45,7 +45,7 @@ test: $(READY)
 	$(BIN)/python -m pytest
 
 integration: $(READY)
-	$(BIN)/python -m pytest -o addopts="--import-mode=importlib --strict-markers -ra" tests/integration
+	$(BIN)/python -m pytest tests/integration
 
 check: $(READY)
 	$(BIN)/ruff check
