@@ -16,6 +16,7 @@ from headrace.solve.least_traffic.state import (
     put,
     room,
 )
+from headrace.solve.least_traffic.terms import Terms, terms_of
 from tests.failures import label_failure
 
 
