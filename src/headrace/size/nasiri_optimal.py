@@ -25,7 +25,7 @@ from headrace.model.problem import CPU, Assignment
 from headrace.model.sizable import THREAD, Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
-from headrace.solve.counts.exhaustive import Machines, best_placement
+from headrace.solve.counts.exhaustive import Machines, find_best_placement
 
 MOST_COUNTS = 2_000_000  # vectors of counts, eq. 1
 MOST_STEPS = 150_000_000  # placements looked at, some seconds
@@ -82,7 +82,7 @@ def exhaustive(load: Load, most_per_machine: int, deadline: Callable[[], bool] |
     best, factor = np.zeros((len(busy), nodes), dtype=np.int64), np.zeros(1)
     scratch, used, steps = np.zeros_like(best), np.zeros((3, nodes)), np.array([MOST_STEPS])
     for count in counts(len(busy), total, np.minimum(load.most[busy], total)):
-        best_placement(machines, count, best, factor, scratch, used, steps)
+        find_best_placement(machines, count, best, factor, scratch, used, steps)
         if steps[0] < 0 or (deadline is not None and deadline()):
             raise too_large(MOST_STEPS, MOST_STEPS, "placements")
     if not best.any(axis=1).all():
