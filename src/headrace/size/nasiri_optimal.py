@@ -26,7 +26,7 @@ from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
 from headrace.size.nasiri import place_instances
-from headrace.solve.counts.exhaustive import Machines, best_placement
+from headrace.solve.counts.exhaustive import Machines, find_best_placement
 
 MOST_COUNTS = 2_000_000  # vectors of counts, eq. 1
 MOST_STEPS = 150_000_000  # placements looked at, some seconds
@@ -79,7 +79,7 @@ def search_exhaustively(
     best, factor = np.zeros((len(busy), nodes), dtype=np.int64), np.zeros(1)
     scratch, used, steps = np.zeros_like(best), np.zeros((3, nodes)), np.array([MOST_STEPS])
     for count in list_counts(len(busy), total, np.minimum(load.most[busy], total)):
-        best_placement(machines, count, best, factor, scratch, used, steps)
+        find_best_placement(machines, count, best, factor, scratch, used, steps)
         if steps[0] < 0 or (deadline is not None and deadline()):
             raise too_large(MOST_STEPS, MOST_STEPS, "placements")
     if not best.any(axis=1).all():

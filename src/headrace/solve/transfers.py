@@ -1,4 +1,6 @@
-"""Transfers between nodes that send to one and receive from one at a time: an open shop whose work may be interrupted.
+"""Transfers between nodes that send to one and receive from one at a time.
+
+This is an open shop whose work may be interrupted.
 
 What a node has to send or to receive is a line of a matrix, a row or a column. Nothing can be
 quicker than the longest line, and that is always reached: while no line has more work left than
@@ -44,6 +46,16 @@ class Lines(NamedTuple):
     order: Ints
     near: Ints  # [entries] this line of an entry
     far: Ints  # [entries] its line of the other kind
+
+
+class Side(NamedTuple):
+    """The rows, or the columns, and how they are served in the step that is made."""
+
+    lines: Lines
+    work: Ints  # [lines] ticks left
+    idle: Ints  # [lines] the longest step the line may sit out
+    entry: Ints  # [lines] the entry it is matched with; -1: none
+    seen: Ints  # [lines] the last search for a path that came by
 
 
 def longest_line(work: Floats) -> float:
@@ -114,198 +126,212 @@ def _lines(work: Ints | Floats) -> tuple[Lines, Lines]:
 
 @compiled
 def _decompose(
-    rows: Lines, columns: Lines, left: Ints, patience: float
+    row_lines: Lines, column_lines: Lines, left: Ints, patience: float
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Lengths of the steps and parts in each; of every part its entry and ticks."""
-    n, m = len(rows.start) - 1, len(columns.start) - 1
-    row_work, column_work = _sums(rows, left, n), _sums(columns, left, m)
-    time_left = max(row_work.max(), column_work.max()) if len(left) else 0
+    rows, columns = _new_side(row_lines, left), _new_side(column_lines, left)
+    lines = max(len(rows.work), len(columns.work))
+    queue, came_by = np.empty(lines, np.int64), np.empty(lines, np.int64)
+    longest = np.empty(len(left), np.int64)
+    time_left = max(rows.work.max(), columns.work.max()) if len(left) else 0
     length, count = np.empty(64, np.int64), np.empty(64, np.int64)
-    entry, ticks = np.empty(4 * len(left) + n, np.int64), np.empty(4 * len(left) + n, np.int64)
-    of_row, of_column = np.full(n, -1, np.int64), np.full(m, -1, np.int64)  # the matching: entries
-    row_seen, column_seen = np.zeros(n, np.int64), np.zeros(m, np.int64)
-    queue, came_by = np.empty(max(n, m), np.int64), np.empty(max(n, m), np.int64)
+    most = 4 * len(left) + len(rows.work)
+    entry, ticks = np.empty(most, np.int64), np.empty(most, np.int64)
     steps, parts, stamp = 0, 0, 0
     while time_left > 0:
-        row_idle, column_idle = (
-            _may_sit_out(row_work, time_left, patience),
-            _may_sit_out(column_work, time_left, patience),
-        )
-        longest = np.zeros(len(left), np.int64)  # per entry, the longest step it may be part of
-        for e in range(len(left)):
-            if left[e] > 0:
-                row = _may_serve(left[e], int(row_work[rows.near[e]]), time_left, patience)
-                column = _may_serve(left[e], int(column_work[rows.far[e]]), time_left, patience)
-                longest[e] = min(row, column)
-        step = min(_most(rows, longest, row_idle), _most(columns, longest, column_idle), time_left)
-        for i in range(n):
-            e = of_row[i]
-            if e >= 0 and longest[e] < step:
-                of_row[i] = of_column[rows.far[e]] = -1
-        for i in range(n):
-            while of_row[i] < 0 and row_idle[i] < step:
-                stamp += 1
-                step = _serve(
-                    i,
-                    step,
-                    stamp,
-                    rows,
-                    longest,
-                    row_idle,
-                    of_row,
-                    of_column,
-                    row_seen,
-                    column_seen,
-                    queue,
-                    came_by,
-                )
-        for j in range(m):
-            while of_column[j] < 0 and column_idle[j] < step:
-                stamp += 1
-                step = _serve(
-                    j,
-                    step,
-                    stamp,
-                    columns,
-                    longest,
-                    column_idle,
-                    of_column,
-                    of_row,
-                    column_seen,
-                    row_seen,
-                    queue,
-                    came_by,
-                )
-        _pair_the_idle(step, rows, left, longest, of_row, of_column)
+        _limit_steps(rows, columns, left, longest, time_left, patience)
+        step = min(_longest_step(rows, longest), _longest_step(columns, longest), time_left)
+        _unmatch_short(step, rows, columns, longest)
+        step, stamp = _serve_all(step, stamp, rows, columns, longest, queue, came_by)
+        step, stamp = _serve_all(step, stamp, columns, rows, longest, queue, came_by)
+        _pair_the_idle(step, rows, columns, left, longest)
         if steps == len(length):
             length, count = _twice(length), _twice(count)
-        if parts + n > len(entry):
+        if parts + len(rows.work) > len(entry):
             entry, ticks = _twice(entry), _twice(ticks)
-        length[steps], count[steps] = step, -parts
-        for i in range(n):
-            e = of_row[i]
-            if e >= 0:
-                part = min(left[e], step)
-                entry[parts], ticks[parts] = e, part
-                parts += 1
-                left[e] -= part
-                row_work[i] -= part
-                column_work[rows.far[e]] -= part
-                if left[e] == 0:
-                    of_row[i] = of_column[rows.far[e]] = -1
-        count[steps] += parts
+        length[steps] = step
+        count[steps] = _work_off(step, rows, columns, left, entry[parts:], ticks[parts:])
+        parts += count[steps]
         steps += 1
         time_left -= step
     return length[:steps], count[:steps], entry[:parts], ticks[:parts]
 
 
 @compiled
-def _sums(lines: Lines, left: Ints, size: int) -> Ints:
+def _new_side(lines: Lines, left: Ints) -> Side:
+    size = len(lines.start) - 1
     work = np.zeros(size, np.int64)
     for e in range(len(left)):
         work[lines.near[e]] += left[e]
-    return work
+    return Side(
+        lines, work, np.zeros(size, np.int64), np.full(size, -1, np.int64), np.zeros(size, np.int64)
+    )
+
+
+@compiled
+def _limit_steps(
+    rows: Side, columns: Side, left: Ints, longest: Ints, time_left: int, patience: float
+) -> None:
+    """Work out the longest step that each line may sit out and each entry may be part of."""
+    _set_idle(rows, time_left, patience)
+    _set_idle(columns, time_left, patience)
+    for e in range(len(left)):
+        longest[e] = 0
+        if left[e] > 0:
+            row, column = int(rows.work[rows.lines.near[e]]), int(columns.work[rows.lines.far[e]])
+            longest[e] = min(
+                _may_serve(left[e], row, time_left, patience),
+                _may_serve(left[e], column, time_left, patience),
+            )
 
 
 @compiled
 def _may_serve(left: int, work: int, time_left: int, patience: float) -> int:
-    """The longest step for which an entry with so much left is enough to a line with so much work."""
+    """The longest step for which so much of an entry is enough to a line with so much work."""
     spare = time_left - work
-    needed = (
-        1.0 - patience * spare / time_left
-    )  # part of the step in which the line has to be at work
+    needed = 1.0 - patience * spare / time_left  # share of the step that the line has to work
     if needed * time_left <= left:
         return left + spare
     return min(left + spare, max(left, int(left / needed)))
 
 
 @compiled
-def _may_sit_out(work: Ints, time_left: int, patience: float) -> Ints:
-    """The longest step each line may sit out; never 0 where it has time to spare, or there might be no step at all."""
-    idle = np.empty(len(work), np.int64)
-    for i in range(len(work)):
-        spare = time_left - work[i]
+def _set_idle(side: Side, time_left: int, patience: float) -> None:
+    """Work out the longest step each line may sit out.
+
+    Never 0 where it has time to spare, or there might be no step at all.
+    """
+    for i in range(len(side.work)):
+        spare = time_left - side.work[i]
         share = min(1.0, patience * spare / time_left)
-        idle[i] = max(int(spare * share), min(spare, 1))
-    return idle
+        side.idle[i] = max(int(spare * share), min(spare, 1))
 
 
 @compiled
-def _most(lines: Lines, longest: Ints, idle: Ints) -> int:
+def _longest_step(side: Side, longest: Ints) -> int:
     """No step is longer than what the worst line allows at best."""
     most = 2**62
-    for i in range(len(idle)):
-        best = int(idle[i])
-        for p in range(lines.start[i], lines.start[i + 1]):
-            best = max(best, int(longest[lines.order[p]]))
+    for i in range(len(side.idle)):
+        best = int(side.idle[i])
+        for p in range(side.lines.start[i], side.lines.start[i + 1]):
+            best = max(best, int(longest[side.lines.order[p]]))
         most = min(most, best)
     return most
 
 
 @compiled
-def _serve(
-    line: int, step: int, stamp: int, lines: Lines, longest: Ints, idle: Ints, of_near: Ints, of_far: Ints, seen_near: Ints, seen_far: Ints,
-    queue: Ints, came_by: Ints,
-) -> int:  # fmt: skip
-    """Serve a line that may not sit out, along a path that moves others on and may end at one that sits out instead.
+def _unmatch_short(step: int, rows: Side, columns: Side, longest: Ints) -> None:
+    """Take entries that may not be part of so long a step out of the matching."""
+    for i in range(len(rows.entry)):
+        e = rows.entry[i]
+        if e >= 0 and longest[e] < step:
+            rows.entry[i] = columns.entry[rows.lines.far[e]] = -1
 
-    Lines of the other kind that are served stay served. Returns the step; shorter, where there is
-    no such path, so that there may be one.
+
+@compiled
+def _serve_all(
+    step: int, stamp: int, side: Side, other: Side, longest: Ints, queue: Ints, came_by: Ints
+) -> tuple[int, int]:
+    """Serve every line of a side that may not sit out; gives the step, maybe shorter, and stamp."""
+    for i in range(len(side.entry)):
+        while side.entry[i] < 0 and side.idle[i] < step:
+            stamp += 1
+            step = _serve(i, step, stamp, side, other, longest, queue, came_by)
+    return step, stamp
+
+
+@compiled
+def _serve(
+    line: int,
+    step: int,
+    stamp: int,
+    side: Side,
+    other: Side,
+    longest: Ints,
+    queue: Ints,
+    came_by: Ints,
+) -> int:
+    """Serve a line that may not sit out, along a path that moves others on.
+
+    The path may end at a line that sits out instead. Lines of the other side that are served stay
+    served. Gives the step; a shorter one where there is no such path, so that there may be one.
     """
+    lines = side.lines
     queue[0], head, tail = line, 0, 1
-    seen_near[line] = stamp
-    shorter = idle[line]
+    side.seen[line] = stamp
+    shorter = side.idle[line]
     while head < tail:
         i = queue[head]
         head += 1
         for p in range(lines.start[i], lines.start[i + 1]):
             e = lines.order[p]
             j = lines.far[e]
-            if seen_far[j] == stamp:
+            if other.seen[j] == stamp:
                 continue
             if longest[e] < step:
                 shorter = max(shorter, longest[e])
                 continue
-            seen_far[j] = stamp
+            other.seen[j] = stamp
             came_by[j] = e
-            taken = of_far[j]
-            if taken >= 0 and idle[lines.near[taken]] < step:
-                other = lines.near[taken]
-                seen_near[other] = stamp
-                queue[tail] = other
+            taken = other.entry[j]
+            if taken >= 0 and side.idle[lines.near[taken]] < step:
+                next_line = lines.near[taken]
+                side.seen[next_line] = stamp
+                queue[tail] = next_line
                 tail += 1
-                shorter = max(shorter, idle[other])
+                shorter = max(shorter, side.idle[next_line])
                 continue
             if taken >= 0:
-                of_near[lines.near[taken]] = -1
-            while True:  # back along the path
-                e = came_by[j]
-                i = lines.near[e]
-                before = of_near[i]
-                of_near[i] = of_far[j] = e
-                if i == line:
-                    return step
-                j = lines.far[before]
+                side.entry[lines.near[taken]] = -1
+            _match_back(line, int(j), side, other, came_by)
+            return step
     return shorter
 
 
 @compiled
-def _pair_the_idle(
-    step: int, rows: Lines, left: Ints, longest: Ints, of_row: Ints, of_column: Ints
-) -> None:
-    """Lines that may sit out work all the same where two of them can, the largest first in each row."""
-    for i in range(len(of_row)):
-        if of_row[i] < 0:
+def _match_back(line: int, j: int, side: Side, other: Side, came_by: Ints) -> None:
+    """Go back along the path from line j of the other side, and match what it came by."""
+    while True:
+        e = came_by[j]
+        i = side.lines.near[e]
+        before = side.entry[i]
+        side.entry[i] = other.entry[j] = e
+        if i == line:
+            return
+        j = int(side.lines.far[before])
+
+
+@compiled
+def _pair_the_idle(step: int, rows: Side, columns: Side, left: Ints, longest: Ints) -> None:
+    """Lines that may sit out work all the same where two can, the largest first in each row."""
+    for i in range(len(rows.entry)):
+        if rows.entry[i] < 0:
             best = -1
-            for e in range(rows.start[i], rows.start[i + 1]):
-                if (
-                    longest[e] >= step
-                    and of_column[rows.far[e]] < 0
-                    and (best < 0 or left[e] > left[best])
-                ):
+            for e in range(rows.lines.start[i], rows.lines.start[i + 1]):
+                free = longest[e] >= step and columns.entry[rows.lines.far[e]] < 0
+                if free and (best < 0 or left[e] > left[best]):
                     best = e
             if best >= 0:
-                of_row[i] = of_column[rows.far[best]] = best
+                rows.entry[i] = columns.entry[rows.lines.far[best]] = best
+
+
+@compiled
+def _work_off(step: int, rows: Side, columns: Side, left: Ints, entry: Ints, ticks: Ints) -> int:
+    """Write the parts of a step and take them off what is left; gives their number."""
+    parts = 0
+    for i in range(len(rows.entry)):
+        e = rows.entry[i]
+        if e >= 0:
+            j = rows.lines.far[e]
+            part = min(left[e], step)
+            entry[parts], ticks[parts] = e, part
+            parts += 1
+            left[e] -= part
+            rows.work[i] -= part
+            columns.work[j] -= part
+            if left[e] == 0:
+                rows.entry[i] = columns.entry[j] = -1
+    return parts
 
 
 @compiled

@@ -7,16 +7,16 @@ import numpy as np
 from headrace.model.arrays import Floats, Ints
 from headrace.solve.chance import Rng, pick, random_share
 from headrace.solve.compiled import NONE, ONE, ZERO, inlined, kernel
-from headrace.solve.counts.loads import (
+from headrace.solve.counts.fullness import (
     SCALE,
     STEEP,
     THRIFT,
-    Loads,
+    Fullness,
     TaskCosts,
     apply_move,
-    empty_loads,
+    empty_fullness,
     largest_ratio,
-    measure_loads,
+    measure_fullness,
     room_terms,
     soft_cost,
     undo_move,
@@ -48,12 +48,12 @@ def anneal_starts(growth: Growth, starts: list[Ints], budget: int) -> tuple[Ints
     None if there is no start. `budget` steps are shared by the starts.
     """
     terms = room_terms(growth.instance, growth.costs)
-    state, loads = empty_state(terms), empty_loads(terms)
+    state, fullness = empty_state(terms), empty_fullness(terms)
     measured: list[tuple[float, int, Ints]] = []
     for rows in starts:
         load_state(terms, state, rows)
-        measure_loads(terms, state, growth.costs, loads)
-        measured.append((largest_ratio(loads), len(measured), rows))
+        measure_fullness(terms, state, growth.costs, fullness)
+        measured.append((largest_ratio(fullness), len(measured), rows))
     measured.sort(
         key=lambda start: (start[0] * (1 + THRIFT * start[2].sum() / len(growth.pool)), start[1])
     )
@@ -62,7 +62,7 @@ def anneal_starts(growth: Growth, starts: list[Ints], budget: int) -> tuple[Ints
         own, own_value = rows.copy(), np.array([value])
         if (best is None or best[1] * growth.enough > 1.0) and value * growth.enough > 1.0:
             steps = budget // min(STARTS, len(measured))
-            _anneal_in_rounds(growth, terms, state, loads, own, own_value, steps)
+            _anneal_in_rounds(growth, terms, state, fullness, own, own_value, steps)
         if best is None or own_value[0] < best[1]:
             best = own, float(own_value[0])
     return best
@@ -72,7 +72,7 @@ def _anneal_in_rounds(
     growth: Growth,
     terms: Terms,
     state: State,
-    loads: Loads,
+    fullness: Fullness,
     best: Ints,
     best_value: Floats,
     steps: int,
@@ -86,7 +86,7 @@ def _anneal_in_rounds(
             part = min(SLICE_STEPS, each - done)
             heat = hot * (1 - done / each)
             anneal_counts(
-                terms, state, growth.costs, loads, growth.rng, best, best_value, part, heat
+                terms, state, growth.costs, fullness, growth.rng, best, best_value, part, heat
             )
             done += part
             if best_value[0] * growth.enough <= 1.0:
@@ -100,7 +100,7 @@ def anneal_counts(
     terms: Terms,
     state: State,
     costs: TaskCosts,
-    loads: Loads,
+    fullness: Fullness,
     rng: Rng,
     best: Ints,
     best_value: Floats,
@@ -111,30 +111,30 @@ def anneal_counts(
 
     The best counts end up in `best`, their largest ratio in `best_value[0]`.
     """
-    measure_loads(terms, state, costs, loads)
-    cost = soft_cost(loads)
+    measure_fullness(terms, state, costs, fullness)
+    cost = soft_cost(fullness)
     scale = cost
     fullest = 0
     for step in range(steps):
         if step % FULLEST_EVERY == 0:
-            for n in range(loads.ratio.shape[0]):
-                if loads.ratio[n] > loads.ratio[fullest]:
+            for n in range(fullness.ratio.shape[0]):
+                if fullness.ratio[n] > fullness.ratio[fullest]:
                     fullest = n
-        c, n, m, k, d, k2 = propose_move(state, costs, loads, rng, fullest)
+        c, n, m, k, d, k2 = propose_move(state, costs, fullness, rng, fullest)
         if c < 0 or not move_fits(terms, state, c, n, m, k, d, k2):
             continue
-        apply_move(terms, state, costs, loads, c, n, m, k, d, k2)
-        now = soft_cost(loads)
+        apply_move(terms, state, costs, fullness, c, n, m, k, d, k2)
+        now = soft_cost(fullness)
         if now <= cost - heat * scale * np.log(1.0 - random_share(rng)):
             cost = now
-            keep_if_best(state, loads, now, best, best_value)
+            keep_if_best(state, fullness, now, best, best_value)
         else:
-            undo_move(terms, state, costs, loads, c, n, m, k, d, k2)
+            undo_move(terms, state, costs, fullness, c, n, m, k, d, k2)
 
 
 @inlined
 def propose_move(
-    state: State, costs: TaskCosts, loads: Loads, rng: Rng, fullest: int
+    state: State, costs: TaskCosts, fullness: Fullness, rng: Rng, fullest: int
 ) -> tuple[int, int, int, int, int, int]:
     """(c, n, m, k, d, k2) as `apply_move` takes them; c = -1 where this draw gives no move."""
     nodes, components = state.x.shape
@@ -143,7 +143,7 @@ def propose_move(
     if what < ADD:
         c = pick(rng, components)
         m = pick(rng, nodes)
-        return nothing if loads.total[c] >= costs.most[c] else (c, NONE, m, ONE, c, ZERO)
+        return nothing if fullness.total[c] >= costs.most[c] else (c, NONE, m, ONE, c, ZERO)
     if random_share(rng) < FROM_FULLEST and state.contents[fullest] > 0:
         n = fullest
         c = int(state.content[n, pick(rng, state.contents[n])])
@@ -153,10 +153,10 @@ def propose_move(
             return nothing
         n = int(state.holder[c, pick(rng, state.holders[c])])
     if what < REMOVE:
-        return nothing if loads.total[c] <= 1 else (c, n, NONE, ONE, c, ZERO)
+        return nothing if fullness.total[c] <= 1 else (c, n, NONE, ONE, c, ZERO)
     if what < CONVERT:
         d = pick(rng, components)
-        if d == c or loads.total[c] <= 1 or loads.total[d] >= costs.most[d]:
+        if d == c or fullness.total[c] <= 1 or fullness.total[d] >= costs.most[d]:
             return nothing
         return c, n, NONE, ONE, d, ONE
     m = pick(rng, nodes)
@@ -188,11 +188,13 @@ def move_fits(terms: Terms, state: State, c: int, n: int, m: int, k: int, d: int
 
 
 @inlined
-def keep_if_best(state: State, loads: Loads, cost: float, best: Ints, best_value: Floats) -> None:
+def keep_if_best(
+    state: State, fullness: Fullness, cost: float, best: Ints, best_value: Floats
+) -> None:
     """Copy the counts to `best` if their largest ratio is below the best one."""
     nodes, components = state.x.shape
-    if cost < NEAR_BEST * best_value[0] / loads.sums[SCALE] * nodes ** (1.0 / STEEP):
-        value = largest_ratio(loads)
+    if cost < NEAR_BEST * best_value[0] / fullness.sums[SCALE] * nodes ** (1.0 / STEEP):
+        value = largest_ratio(fullness)
         if value < best_value[0] * (1 - 1e-9):
             best_value[0] = value
             for i in range(nodes):

@@ -1,4 +1,7 @@
-"""Every way to place so many instances of each component on a few machines, without those that cannot beat the best so far."""
+"""Every way to place so many instances of each component on a few machines.
+
+Ways that cannot beat the best so far are left out, and so are those that only rename machines.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.model.arrays import Bools, Floats, Ints
-from headrace.solve.compiled import kernel
+from headrace.solve.compiled import NONE, inlined, kernel
 
 BETTER = 1e-9  # relative: by how much a placement must beat the best to count
+LOAD, FIXED, TASKS = 0, 1, 2  # rows of `used`: points at factor 1, fixed points, instances
 
 
 class Machines(NamedTuple):
-    """What components cost on the machines there are. C components, N machines; alike machines stand side by side."""
+    """What components cost on the machines there are. C components, N machines.
+
+    Machines that are alike are side by side.
+    """
 
     by_rate: Floats  # [C, N] points of the whole component at factor 1
     fixed: Floats  # [C, N] points of one instance
@@ -25,7 +32,7 @@ class Machines(NamedTuple):
 
 
 @kernel
-def best_placement(
+def find_best_placement(
     machines: Machines,
     count: Ints,
     best: Ints,
@@ -34,81 +41,40 @@ def best_placement(
     used: Floats,
     steps: Ints,
 ) -> None:
-    """Raise best_factor[0], with its placement in best[C, N], if some placement of count[C] instances does.
+    """Raise best_factor[0], with its placement in best[C, N], if count[C] instances can beat it.
 
     Scratch: x[C, N], used[3, N]. steps[0] counts down the places looked at; the search is cut where
     it falls below 0.
     """
     components, nodes = x.shape
-    load, fixed, tasks = used[0], used[1], used[2]
     x[:] = -1
     used[:] = 0.0
-    at = 0
+    at = 0  # the cell (component, machine) that is decided; from the last one on it goes back
     while at >= 0:
         c = at // nodes
         n = at % nodes
-        left = count[c]
-        for j in range(n):
-            left -= x[c, j]
-        v = x[c, n]
+        v = int(x[c, n])
         if v >= 0:
-            load[n] -= v * machines.by_rate[c, n] / count[c]
-            fixed[n] -= v * machines.fixed[c, n]
-            tasks[n] -= v
-            v = -1 if n == nodes - 1 else v - 1
+            add_instances(machines, count, used, c, n, -v)
+            v = NONE if n == nodes - 1 else v - 1
         else:
-            v = min(left, machines.most - int(tasks[n])) if machines.may[c, n] else 0
-            if machines.like_previous[
-                n
-            ]:  # of columns that could change places, the larger comes first
-                alike = True
-                for e in range(c):
-                    if x[e, n] != x[e, n - 1]:
-                        alike = False
-                if alike:
-                    v = min(v, x[c, n - 1])
-            if n == nodes - 1 and v < left:
-                v = -1
+            v = most_instances(machines, count, x, used, c, n)
         if v < 0:
             x[c, n] = -1
             at -= 1
             continue
         x[c, n] = v
-        load[n] += v * machines.by_rate[c, n] / count[c]
-        fixed[n] += v * machines.fixed[c, n]
-        tasks[n] += v
+        add_instances(machines, count, used, c, n, v)
         steps[0] -= 1
         if steps[0] < 0:
             return
         wanted = best_factor[0] * (1 + BETTER)
-        if fixed[n] + wanted * load[n] > machines.cpu[n] or (
-            load[n] == 0.0 and fixed[n] > machines.cpu[n]
-        ):
-            continue
-        if (
-            v > 0
-            and machines.fixed[c, n] + wanted * machines.by_rate[c, n] / count[c] > machines.thread
-        ):
-            continue
-        if room_left(machines, count, load, fixed, wanted) < least_need(
-            machines, count, x, c, n, wanted
-        ):
+        if not may_reach(machines, count, x, used, c, n, wanted):
             continue
         if at < components * nodes - 1:
             at += 1
             continue
-        factor = np.inf
-        for j in range(nodes):
-            if load[j] > 0.0:
-                factor = min(factor, (machines.cpu[j] - fixed[j]) / load[j])
-            for e in range(components):
-                if x[e, j] > 0 and machines.by_rate[e, j] > 0.0:
-                    factor = min(
-                        factor,
-                        (machines.thread - machines.fixed[e, j])
-                        * count[e]
-                        / machines.by_rate[e, j],
-                    )
+        factor = sustained_factor(machines, count, x, used)
         if factor > wanted:
             best_factor[0] = factor
             for e in range(components):
@@ -116,12 +82,56 @@ def best_placement(
                     best[e, j] = x[e, j]
 
 
+@inlined
+def add_instances(machines: Machines, count: Ints, used: Floats, c: int, n: int, v: int) -> None:
+    """Count v more instances of component c (v < 0: fewer) on machine n."""
+    used[LOAD, n] += v * machines.by_rate[c, n] / count[c]
+    used[FIXED, n] += v * machines.fixed[c, n]
+    used[TASKS, n] += v
+
+
+@inlined
+def most_instances(machines: Machines, count: Ints, x: Ints, used: Floats, c: int, n: int) -> int:
+    """The most instances of c that machine n may get; -1 if the last machine cannot take the rest.
+
+    Of machines that could change places, the one before must hold no less.
+    """
+    left = count[c]
+    for j in range(n):
+        left -= x[c, j]
+    v = min(left, machines.most - int(used[TASKS, n])) if machines.may[c, n] else 0
+    if machines.like_previous[n]:
+        alike = True
+        for e in range(c):
+            if x[e, n] != x[e, n - 1]:
+                alike = False
+        if alike:
+            v = min(v, x[c, n - 1])
+    return NONE if n == x.shape[1] - 1 and v < left else v
+
+
+@inlined
+def may_reach(
+    machines: Machines, count: Ints, x: Ints, used: Floats, c: int, n: int, factor: float
+) -> bool:
+    """Whether the placement so far, up to component c on machine n, leaves a factor in reach."""
+    load, fixed = used[LOAD], used[FIXED]
+    if fixed[n] + factor * load[n] > machines.cpu[n]:
+        return False
+    if load[n] == 0.0 and fixed[n] > machines.cpu[n]:
+        return False
+    thread = machines.fixed[c, n] + factor * machines.by_rate[c, n] / count[c]
+    if x[c, n] > 0 and thread > machines.thread:
+        return False
+    return room_left(machines, used, factor) >= least_need(machines, count, x, c, n, factor)
+
+
 @kernel
-def room_left(machines: Machines, count: Ints, load: Floats, fixed: Floats, factor: float) -> float:
+def room_left(machines: Machines, used: Floats, factor: float) -> float:
     """Points that all machines still have at a factor."""
     room = 0.0
-    for n in range(load.shape[0]):
-        room += max(0.0, machines.cpu[n] - fixed[n] - factor * load[n])
+    for n in range(used.shape[1]):
+        room += max(0.0, machines.cpu[n] - used[FIXED, n] - factor * used[LOAD, n])
     return room * (1 + 1e-9)
 
 
@@ -137,8 +147,21 @@ def least_need(machines: Machines, count: Ints, x: Ints, c: int, n: int, factor:
         least = np.inf
         for j in range(x.shape[1]):
             if machines.may[e, j]:
-                least = min(
-                    least, factor * machines.by_rate[e, j] / count[e] + machines.fixed[e, j]
-                )
+                points = factor * machines.by_rate[e, j] / count[e] + machines.fixed[e, j]
+                least = min(least, points)
         need += left * least
     return need
+
+
+@kernel
+def sustained_factor(machines: Machines, count: Ints, x: Ints, used: Floats) -> float:
+    """The factor that a complete placement sustains."""
+    factor = np.inf
+    for n in range(x.shape[1]):
+        if used[LOAD, n] > 0.0:
+            factor = min(factor, (machines.cpu[n] - used[FIXED, n]) / used[LOAD, n])
+        for c in range(x.shape[0]):
+            if x[c, n] > 0 and machines.by_rate[c, n] > 0.0:
+                spare = machines.thread - machines.fixed[c, n]
+                factor = min(factor, spare * count[c] / machines.by_rate[c, n])
+    return factor

@@ -11,8 +11,8 @@ from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU, THREAD, Problem
 from headrace.model.sizable import Load
 from headrace.solve.classes import Classes, classes_of
+from headrace.solve.counts.fullness import TaskCosts
 from headrace.solve.counts.grow import grow_counts
-from headrace.solve.counts.loads import TaskCosts
 from headrace.solve.counts.rate_lp import Fluid, Pools, most_rate
 from headrace.solve.least_traffic.search import polish
 from headrace.solve.rate.costs import rate_costs

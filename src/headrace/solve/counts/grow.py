@@ -14,7 +14,7 @@ import numpy as np
 from headrace.model.arrays import Floats, Ints
 from headrace.solve.chance import stream
 from headrace.solve.counts.annealing import anneal_starts
-from headrace.solve.counts.loads import TaskCosts
+from headrace.solve.counts.fullness import TaskCosts
 from headrace.solve.counts.starts import Growth, deal_starts
 from headrace.solve.counts.tiles import repeat_tile, tile_sizes
 from headrace.solve.instance import Instance

@@ -10,7 +10,7 @@ import numpy as np
 from headrace.model.arrays import Floats, Ints
 from headrace.solve.chance import Rng
 from headrace.solve.compiled import NONE, ONE, ZERO, kernel
-from headrace.solve.counts.loads import TaskCosts, room_terms
+from headrace.solve.counts.fullness import TaskCosts, room_terms
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.state import State, empty_state, load_state, overload_after, put
 from headrace.solve.least_traffic.terms import Terms

@@ -8,7 +8,7 @@ import numpy as np
 
 from headrace.model.arrays import Floats, Ints
 from headrace.solve.counts.annealing import anneal_starts
-from headrace.solve.counts.loads import TaskCosts
+from headrace.solve.counts.fullness import TaskCosts
 from headrace.solve.counts.starts import Growth, deal_starts, deal_the_few
 from headrace.solve.instance import Instance
 

@@ -170,10 +170,8 @@ def weigh_step(
     """
     label, fill = labelling.label, labelling.fill
     a = int(label[u])
-    excess_a, excess_b = (
-        excess(parts, fill, a, NOBODY, NOBODY),
-        excess(parts, fill, b, NOBODY, NOBODY),
-    )
+    excess_a = excess(parts, fill, a, NOBODY, NOBODY)
+    excess_b = excess(parts, fill, b, NOBODY, NOBODY)
     before = int(excess_a > 0) + int(excess_b > 0)
     v = NOBODY
     change = pull_of(graph, label, u, a) - pull_of(graph, label, u, b)
@@ -188,7 +186,7 @@ def weigh_step(
         if label[v] != b:  # it has left since the vertices were listed
             return NOBODY, np.inf, 0
         back = pull_of(graph, label, v, b) - pull_of(graph, label, v, a)
-        change += back + 2.0 * weight_between(graph, u, v)
+        change += back + 2.0 * edge_weight(graph, u, v)
         after_a, after_b = excess(parts, fill, a, v, u), excess(parts, fill, b, u, v)
         worse = prices.weight * change + prices.overload * (after_a + after_b - excess_a - excess_b)
     return v, worse, int(after_a > 0) + int(after_b > 0) - before
@@ -266,7 +264,7 @@ def pull_of(graph: Graph, label: Ints, vertex: int, part: int) -> float:
 
 
 @kernel
-def weight_between(graph: Graph, u: int, v: int) -> float:
+def edge_weight(graph: Graph, u: int, v: int) -> float:
     """Weight of the edge between two vertices; 0 without one."""
     low, high = graph.first[u], graph.first[u + 1]
     while low < high:

@@ -20,7 +20,7 @@ from headrace.model.arrays import Floats, Ints
 from headrace.solve.compiled import compiled, lean
 from headrace.solve.instance import Instance
 from headrace.solve.proof.integer_program import Budget
-from headrace.solve.proof.knapsack import sizes
+from headrace.solve.proof.knapsack import class_sizes
 from headrace.solve.proof.patterns import kept_by
 from headrace.solve.symmetry import Quotient, quotient
 
@@ -109,7 +109,7 @@ def _relaxation(q: Quotient) -> Relaxation:
     back = np.concatenate([place[len(a) :], place[: len(a)]])[order]
     inside = np.zeros(classes)
     inside[q.edge_a[own]] = q.edge_weight[own]
-    measured = [sizes(q, j) for j in range(len(q.nodes))]
+    measured = [class_sizes(q, j) for j in range(len(q.nodes))]
     return Relaxation(
         wanted=q.count,
         nodes=q.nodes,

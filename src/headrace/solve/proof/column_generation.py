@@ -20,8 +20,10 @@ from scipy.sparse import csr_array, hstack, vstack
 
 from headrace.model.arrays import Floats, Ints
 from headrace.solve import highs
+from headrace.solve.proof.greedy_patterns import grow_patterns
 from headrace.solve.proof.integer_program import Budget, IntegerProgram, maximise
-from headrace.solve.proof.knapsack import Node, Search, advance, grow, node_of, open_search
+from headrace.solve.proof.knapsack import Knapsack, KnapsackSearch, knapsack_of
+from headrace.solve.proof.knapsack_search import advance_search, start_search
 from headrace.solve.proof.patterns import kept_by
 from headrace.solve.symmetry import Quotient
 
@@ -54,7 +56,7 @@ class _Master:
     """The patterns known so far, each once."""
 
     q: Quotient
-    nodes: list[Node]
+    knapsacks: list[Knapsack]
     pattern: list[Ints] = field(default_factory=list[Ints])
     of_class: list[int] = field(default_factory=list[int])
     kept: list[float] = field(default_factory=list[float])
@@ -95,7 +97,7 @@ class _Prices:
 def most_kept(q: Quotient, start: Placed | None, budget: Budget, *, unit: float | None) -> Kept:
     """The plan that keeps most traffic inside nodes, as far as the budget goes. All gains are multiples of `unit`, if given."""
     weight = q.weights()
-    master = _Master(q, [node_of(q, weight, j) for j in range(len(q.nodes))])
+    master = _Master(q, [knapsack_of(q, weight, j) for j in range(len(q.nodes))])
     for j, pattern in start or []:
         master.add(j, pattern[None])
     for j in range(len(q.nodes)):
@@ -139,15 +141,16 @@ def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | Non
         if added:
             continue
         searches = [
-            open_search(holder, -trial, float(floor[j])) for j, holder in enumerate(master.nodes)
+            start_search(holder, -trial, float(floor[j]))
+            for j, holder in enumerate(master.knapsacks)
         ]
-        for j, holder in enumerate(master.nodes):
+        for j, holder in enumerate(master.knapsacks):
             found = _look(holder, searches[j], _step_nodes(holder) // QUICK_PART)
             added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
         if added:
             continue
         worth = np.zeros(len(q.nodes))
-        for j, holder in enumerate(master.nodes):
+        for j, holder in enumerate(master.knapsacks):
             worth[j], found = _best(holder, searches[j], budget)
             added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
         upper = float(trial @ q.count + worth @ q.nodes) + tolerance
@@ -167,10 +170,10 @@ def _grow(
     """Add patterns found by greed that pay in the master program; how many, and the worth of the best of each node class."""
     classes = len(trial)
     added = 0
-    floor = np.zeros(len(master.nodes))
-    for j, holder in enumerate(master.nodes):
+    floor = np.zeros(len(master.knapsacks))
+    for j, holder in enumerate(master.knapsacks):
         found, worth = np.zeros((classes, classes), dtype=np.int64), np.zeros(classes)
-        grow(holder, -trial, found, worth)
+        grow_patterns(holder, -trial, found, worth)
         floor[j] = max(float(worth.max(initial=0.0)), 0.0)
         found = found[np.isfinite(worth)]
         added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
@@ -183,23 +186,23 @@ def _paying(
     return np.flatnonzero(kept_by(master.q, patterns) - patterns @ task - node[j] > tolerance)
 
 
-def _step_nodes(node: Node) -> int:
+def _step_nodes(knapsack: Knapsack) -> int:
     """Search nodes in a step."""
-    return STEP_WORK // (4 * len(node.most) + int(np.count_nonzero(node.weight)))
+    return STEP_WORK // (4 * len(knapsack.most) + int(np.count_nonzero(knapsack.weight)))
 
 
-def _look(node: Node, search: Search, nodes: int) -> Ints:
+def _look(knapsack: Knapsack, search: KnapsackSearch, nodes: int) -> Ints:
     """Ever better patterns that so many more nodes of the search find."""
-    found, worth = np.zeros((BEST_FOUND, len(node.most)), dtype=np.int64), np.zeros(BEST_FOUND)
-    hits = advance(node, search, False, found, worth, nodes)
+    found, worth = np.zeros((BEST_FOUND, len(knapsack.most)), dtype=np.int64), np.zeros(BEST_FOUND)
+    hits = advance_search(knapsack, search, False, found, worth, nodes)
     return found[: min(hits, BEST_FOUND)]
 
 
-def _best(node: Node, search: Search, budget: Budget) -> tuple[float, Ints]:
+def _best(knapsack: Knapsack, search: KnapsackSearch, budget: Budget) -> tuple[float, Ints]:
     """The most that a pattern is worth (at least 0), or an upper bound if the budget ends, and good patterns on the way."""
-    found = [np.zeros((0, len(node.most)), dtype=np.int64)]
+    found = [np.zeros((0, len(knapsack.most)), dtype=np.int64)]
     while search.depth[0] >= 0:
-        found.append(_look(node, search, _step_nodes(node)))
+        found.append(_look(knapsack, search, _step_nodes(knapsack)))
         if search.depth[0] >= 0:
             budget.spend()
             if budget.spent():
@@ -255,7 +258,7 @@ def _close(
             return Kept(plan, upper, False)
         all_of_it = prices.upper - max(value, 0.0) + 2 * tolerance
         slack = min(max(slack, tolerance), all_of_it)
-        of_class, patterns, complete = _enumerate(master.nodes, prices, slack, budget)
+        of_class, patterns, complete = _enumerate(master.knapsacks, prices, slack, budget)
         if not complete:
             return Kept(plan, upper, False)
         outcome = maximise(_program(q, of_class, patterns), budget, unit=unit or _scale(q))
@@ -270,16 +273,16 @@ def _close(
 
 
 def _enumerate(
-    nodes: list[Node], prices: _Prices, slack: float, budget: Budget
+    knapsacks: list[Knapsack], prices: _Prices, slack: float, budget: Budget
 ) -> tuple[list[int], list[Ints], bool]:
     """All patterns worth no less than the best of their node class minus the slack, and whether they are all."""
     of_class: list[int] = []
     patterns: list[Ints] = []
-    for j, node in enumerate(nodes):
+    for j, knapsack in enumerate(knapsacks):
         found, worth = np.zeros((20_000, len(prices.task)), dtype=np.int64), np.zeros(20_000)
-        search = open_search(node, -prices.task, float(prices.node[j]) - slack)
+        search = start_search(knapsack, -prices.task, float(prices.node[j]) - slack)
         while search.depth[0] >= 0:
-            hits = advance(node, search, True, found, worth, _step_nodes(node))
+            hits = advance_search(knapsack, search, True, found, worth, _step_nodes(knapsack))
             patterns += list(found[:hits].copy())
             of_class += [j] * hits
             if search.depth[0] >= 0:

@@ -22,7 +22,7 @@ from headrace.solve.least_traffic.terms import Terms, terms_of
 STEEP = 16.0  # how much the fullest node outweighs the others in the soft maximum
 FULL = 1e9  # ratio of a node whose fixed load alone exceeds it
 THRIFT = 1e-3  # share of the cost that one more task per node adds: of equal plans, fewer tasks
-SCALE, SOFT, TASKS = 0, 1, 2  # where `Loads.sums` keeps what
+SCALE, SOFT, TASKS = 0, 1, 2  # where `Fullness.sums` keeps what
 
 
 class TaskCosts(NamedTuple):
@@ -35,7 +35,7 @@ class TaskCosts(NamedTuple):
     most: Ints  # [C] tasks
 
 
-class Loads(NamedTuple):
+class Fullness(NamedTuple):
     """What follows from the counts."""
 
     total: Ints  # [C] tasks
@@ -63,11 +63,11 @@ def room_terms(instance: Instance, costs: TaskCosts) -> Terms:
     )
 
 
-def empty_loads(terms: Terms) -> Loads:
-    """Room for the figures; `measure_loads` fills it."""
+def empty_fullness(terms: Terms) -> Fullness:
+    """Room for the figures; `measure_fullness` fills it."""
     nodes, components = terms.allowed.shape
     types = terms.demand.shape[0]
-    return Loads(
+    return Fullness(
         total=np.zeros(components, np.int64),
         hosts=np.zeros((types, components), np.int64),
         ratio=np.zeros(nodes),
@@ -77,14 +77,16 @@ def empty_loads(terms: Terms) -> Loads:
 
 
 @kernel
-def node_ratio(terms: Terms, state: State, costs: TaskCosts, loads: Loads, n: int) -> float:
+def ratio_of_node(
+    terms: Terms, state: State, costs: TaskCosts, fullness: Fullness, n: int
+) -> float:
     """Load of node n at factor 1 over what it has for it."""
     y = terms.node_type[n]
     load = 0.0
     fixed = 0.0
     for i in range(state.contents[n]):
         c = int(state.content[n, i])
-        load += state.x[n, c] * costs.by_rate[y, c] / loads.total[c]
+        load += state.x[n, c] * costs.by_rate[y, c] / fullness.total[c]
         fixed += state.x[n, c] * costs.fixed[y, c]
     if costs.cpu[n] == np.inf:
         return 0.0
@@ -95,57 +97,59 @@ def node_ratio(terms: Terms, state: State, costs: TaskCosts, loads: Loads, n: in
 
 
 @kernel
-def thread_ratio(costs: TaskCosts, loads: Loads, c: int) -> float:
+def ratio_of_thread(costs: TaskCosts, fullness: Fullness, c: int) -> float:
     """The same for the fullest thread of component c."""
     most = 0.0
     for y in range(costs.by_rate.shape[0]):
-        if loads.hosts[y, c] > 0 and costs.by_rate[y, c] > 0.0:
-            most = max(most, costs.by_rate[y, c] / loads.total[c] / max(costs.thread[y, c], 1e-9))
+        if fullness.hosts[y, c] > 0 and costs.by_rate[y, c] > 0.0:
+            most = max(
+                most, costs.by_rate[y, c] / fullness.total[c] / max(costs.thread[y, c], 1e-9)
+            )
     return most
 
 
 @kernel
-def measure_loads(terms: Terms, state: State, costs: TaskCosts, loads: Loads) -> None:
+def measure_fullness(terms: Terms, state: State, costs: TaskCosts, fullness: Fullness) -> None:
     """Work everything out from the counts."""
     nodes, components = state.x.shape
-    loads.total[:] = 0
-    loads.hosts[:] = 0
-    loads.sums[:] = 0.0
+    fullness.total[:] = 0
+    fullness.hosts[:] = 0
+    fullness.sums[:] = 0.0
     for n in range(nodes):
         for i in range(state.contents[n]):
             c = int(state.content[n, i])
-            loads.total[c] += state.x[n, c]
-            loads.hosts[terms.node_type[n], c] += 1
-        loads.sums[TASKS] += state.tasks[n]
+            fullness.total[c] += state.x[n, c]
+            fullness.hosts[terms.node_type[n], c] += 1
+        fullness.sums[TASKS] += state.tasks[n]
     for n in range(nodes):
-        loads.ratio[n] = node_ratio(terms, state, costs, loads, n)
-        loads.sums[SCALE] = max(loads.sums[SCALE], loads.ratio[n])
+        fullness.ratio[n] = ratio_of_node(terms, state, costs, fullness, n)
+        fullness.sums[SCALE] = max(fullness.sums[SCALE], fullness.ratio[n])
     for c in range(components):
-        loads.pace[c] = thread_ratio(costs, loads, c)
-        loads.sums[SCALE] = max(loads.sums[SCALE], loads.pace[c])
-    loads.sums[SCALE] = max(loads.sums[SCALE], 1e-30)
+        fullness.pace[c] = ratio_of_thread(costs, fullness, c)
+        fullness.sums[SCALE] = max(fullness.sums[SCALE], fullness.pace[c])
+    fullness.sums[SCALE] = max(fullness.sums[SCALE], 1e-30)
     for n in range(nodes):
-        loads.sums[SOFT] += (loads.ratio[n] / loads.sums[SCALE]) ** STEEP
+        fullness.sums[SOFT] += (fullness.ratio[n] / fullness.sums[SCALE]) ** STEEP
     for c in range(components):
-        loads.sums[SOFT] += (loads.pace[c] / loads.sums[SCALE]) ** STEEP
+        fullness.sums[SOFT] += (fullness.pace[c] / fullness.sums[SCALE]) ** STEEP
 
 
 @kernel
-def largest_ratio(loads: Loads) -> float:
+def largest_ratio(fullness: Fullness) -> float:
     """The reciprocal of the factor that the counts sustain."""
     most = 0.0
-    for n in range(loads.ratio.shape[0]):
-        most = max(most, loads.ratio[n])
-    for c in range(loads.pace.shape[0]):
-        most = max(most, loads.pace[c])
+    for n in range(fullness.ratio.shape[0]):
+        most = max(most, fullness.ratio[n])
+    for c in range(fullness.pace.shape[0]):
+        most = max(most, fullness.pace[c])
     return most
 
 
 @kernel
-def soft_cost(loads: Loads) -> float:
+def soft_cost(fullness: Fullness) -> float:
     """What the search lowers: a soft maximum of the ratios, and a little for every task."""
-    return max(0.0, loads.sums[SOFT]) ** (1.0 / STEEP) * (
-        1.0 + THRIFT * loads.sums[TASKS] / loads.ratio.shape[0]
+    return max(0.0, fullness.sums[SOFT]) ** (1.0 / STEEP) * (
+        1.0 + THRIFT * fullness.sums[TASKS] / fullness.ratio.shape[0]
     )
 
 
@@ -154,7 +158,7 @@ def apply_move(
     terms: Terms,
     state: State,
     costs: TaskCosts,
-    loads: Loads,
+    fullness: Fullness,
     c: int,
     n: int,
     m: int,
@@ -167,20 +171,20 @@ def apply_move(
     Without n (n < 0) the tasks are new, without m they are gone.
     """
     if n >= 0:
-        change_count(terms, state, loads, c, n, -k)
+        change_count(terms, state, fullness, c, n, -k)
         if k2 > 0:
-            change_count(terms, state, loads, d, n, k2)
+            change_count(terms, state, fullness, d, n, k2)
     if m >= 0:
-        change_count(terms, state, loads, c, m, k)
+        change_count(terms, state, fullness, c, m, k)
         if k2 > 0:
-            change_count(terms, state, loads, d, m, -k2)
-    refresh_component(terms, state, costs, loads, c, n < 0 or m < 0)
+            change_count(terms, state, fullness, d, m, -k2)
+    refresh_component(terms, state, costs, fullness, c, n < 0 or m < 0)
     if k2 > 0:
-        refresh_component(terms, state, costs, loads, d, n < 0 or m < 0)
+        refresh_component(terms, state, costs, fullness, d, n < 0 or m < 0)
     if n >= 0:
-        refresh_node(terms, state, costs, loads, n)
+        refresh_node(terms, state, costs, fullness, n)
     if m >= 0:
-        refresh_node(terms, state, costs, loads, m)
+        refresh_node(terms, state, costs, fullness, m)
 
 
 @inlined
@@ -188,7 +192,7 @@ def undo_move(
     terms: Terms,
     state: State,
     costs: TaskCosts,
-    loads: Loads,
+    fullness: Fullness,
     c: int,
     n: int,
     m: int,
@@ -198,41 +202,41 @@ def undo_move(
 ) -> None:
     """Take back what `apply_move` did with the same arguments."""
     if m < 0 and k2 > 0:  # tasks of c became tasks of d on node n
-        apply_move(terms, state, costs, loads, d, n, m, k2, c, k)
+        apply_move(terms, state, costs, fullness, d, n, m, k2, c, k)
     else:
-        apply_move(terms, state, costs, loads, c, m, n, k, d, k2)
+        apply_move(terms, state, costs, fullness, c, m, n, k, d, k2)
 
 
 @kernel
-def change_count(terms: Terms, state: State, loads: Loads, c: int, n: int, k: int) -> None:
+def change_count(terms: Terms, state: State, fullness: Fullness, c: int, n: int, k: int) -> None:
     """Put k more tasks of c on node n (k < 0: fewer); ratios are left for `refresh_..`."""
     y = terms.node_type[n]
     before = state.x[n, c]
     put(terms, state, c, n, k)
     if before == 0:
-        loads.hosts[y, c] += 1
+        fullness.hosts[y, c] += 1
     if before + k == 0:
-        loads.hosts[y, c] -= 1
-    loads.total[c] += k
-    loads.sums[TASKS] += k
+        fullness.hosts[y, c] -= 1
+    fullness.total[c] += k
+    fullness.sums[TASKS] += k
 
 
 @kernel
 def refresh_component(
-    terms: Terms, state: State, costs: TaskCosts, loads: Loads, c: int, resized: bool
+    terms: Terms, state: State, costs: TaskCosts, fullness: Fullness, c: int, resized: bool
 ) -> None:
     """Work out the thread of c again and, if its tasks changed size, all nodes that hold it."""
-    loads.sums[SOFT] -= (loads.pace[c] / loads.sums[SCALE]) ** STEEP
-    loads.pace[c] = thread_ratio(costs, loads, c)
-    loads.sums[SOFT] += (loads.pace[c] / loads.sums[SCALE]) ** STEEP
+    fullness.sums[SOFT] -= (fullness.pace[c] / fullness.sums[SCALE]) ** STEEP
+    fullness.pace[c] = ratio_of_thread(costs, fullness, c)
+    fullness.sums[SOFT] += (fullness.pace[c] / fullness.sums[SCALE]) ** STEEP
     if resized:
         for i in range(state.holders[c]):
-            refresh_node(terms, state, costs, loads, int(state.holder[c, i]))
+            refresh_node(terms, state, costs, fullness, int(state.holder[c, i]))
 
 
 @kernel
-def refresh_node(terms: Terms, state: State, costs: TaskCosts, loads: Loads, n: int) -> None:
+def refresh_node(terms: Terms, state: State, costs: TaskCosts, fullness: Fullness, n: int) -> None:
     """Work out the ratio of node n again."""
-    loads.sums[SOFT] -= (loads.ratio[n] / loads.sums[SCALE]) ** STEEP
-    loads.ratio[n] = node_ratio(terms, state, costs, loads, n)
-    loads.sums[SOFT] += (loads.ratio[n] / loads.sums[SCALE]) ** STEEP
+    fullness.sums[SOFT] -= (fullness.ratio[n] / fullness.sums[SCALE]) ** STEEP
+    fullness.ratio[n] = ratio_of_node(terms, state, costs, fullness, n)
+    fullness.sums[SOFT] += (fullness.ratio[n] / fullness.sums[SCALE]) ** STEEP
