@@ -1,4 +1,7 @@
-"""The command line: every command reads, calls and writes. Heavy imports happen inside the command that needs them."""
+"""The command line: every command reads, calls and writes.
+
+Heavy imports happen inside the command that needs them.
+"""
 
 from headrace.cli import (
     choices,
