@@ -1,4 +1,4 @@
-"""Headrace without Spark: planning works, and what needs Spark is refused in words."""
+"""Headrace where Spark is not installed: planning works, and all else is refused in words."""
 
 from __future__ import annotations
 

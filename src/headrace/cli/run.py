@@ -145,7 +145,7 @@ def run(
     folder: str,
     as_json: bool,
 ) -> None:
-    """Run an application (a .py file, or an example by name), each task where the plan puts it."""
+    """Run an application (a .py file or an example by name) on Spark, tasks where the plan says."""
     check_choices(cluster, master, plan_file, by, adapts := adaptive or advise)
     require_spark("run")
     from headrace.control.loop import LoopSettings
