@@ -1,6 +1,7 @@
-"""Write the micro-benchmarks of Eskandari's thesis, section 6.2, into the folder micro/ beside this script.
+"""Write the micro-benchmarks of Eskandari's thesis, section 6.2, into the folder micro/
 
-The files are committed; after a change run `python examples/eskandari/generate.py`. The same script gives the same bytes.
+The files are committed; after a change run `python examples/eskandari/generate.py`.
+The same script gives the same bytes.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def storm_layout(shape: str) -> Layout:
 def unit_benchmark(shape: str, size: int) -> str:
     """A layout whose tasks all have load 1 and whose connected task pairs all carry 1 tuple/s."""
     layout = unit_layout(shape, size)
-    # A stream between p and q tasks is p*q pairs; all readers of one operator have the same number of tasks.
+    # A stream between p and q tasks is p*q pairs; all readers of an operator have as many tasks.
     emits = {
         key: layout[key].tasks * reader.tasks for reader in layout.values() for key in reader.inputs
     }

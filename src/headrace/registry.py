@@ -25,6 +25,7 @@ from headrace.model.nearest import nearest
 from headrace.model.request import Request
 
 FOLDERS = ("place", "size", "provision", "move")  # each has a dict SCHEDULERS
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 HEADINGS = ("Source", "Maturity", "Guards", "Differs", "Objectives")
 
 By = str | Callable[..., Any]  # a name, `package.module:function`, or the function itself
@@ -63,9 +64,17 @@ class Algorithm:
 
     @property
     def takes_request(self) -> bool:
-        """Whether its second argument is the `Request`: options are keyword-only."""
-        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        return sum(p.kind in positional for p in self.parameters.values()) >= 2
+        """Whether its second argument is the `Request`, not an option with a default."""
+        second = [p for p in self.parameters.values() if p.kind in POSITIONAL][1:2]
+        return bool(second) and not self._is_option(second[0])
+
+    @staticmethod
+    def _is_option(parameter: inspect.Parameter) -> bool:
+        """Whether a parameter is one of the algorithm's own: keyword-only, or with a default."""
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            return True
+        given = parameter.default is not parameter.empty
+        return parameter.kind in POSITIONAL and given and not isinstance(parameter.default, Request)
 
     def __call__(
         self, subject: Any, request: Request | None = None, options: Mapping[str, object] = {}
@@ -78,7 +87,7 @@ class Algorithm:
         """Its own options as it wants them, or a refusal that names the wrong one."""
         if any(p.kind is p.VAR_KEYWORD for p in self.parameters.values()):
             return dict(options)
-        own = [name for name, p in self.parameters.items() if p.kind is p.KEYWORD_ONLY]
+        own = [name for name, p in self.parameters.items() if self._is_option(p)]
         for key in options:
             if key not in own:
                 has = f"its options are: {', '.join(own)}" if own else "it has none"

@@ -2,6 +2,7 @@
 
     problems.py  random problems that use every part of the format, the same for the same seed
     prefix.py    the same problem with other names
+    smallest.py  one task, one node, no traffic, a cycle
     promises.py  what a scheduler promises, each with the problems that would show it broken
 
 `headrace check-scheduler package.module:function` says which promises hold.

@@ -1,4 +1,4 @@
-"""Commands about files and about the tool itself: check, init, schema, import, schedulers, completion."""
+"""Commands about files and about the tool itself: check, init, schema, import, completion."""
 
 from __future__ import annotations
 
@@ -26,9 +26,14 @@ def check(files: tuple[str, ...], as_json: bool) -> None:
 
         problem = build(inputs)
         summary |= {
-            "topologies": len(problem.topologies), "components": len(problem.components), "tasks": problem.task_count,
-            "nodes": len(problem.nodes), "streams": len(problem.streams), "measured_pairs": len(problem.pairs), "notes": list(problem.notes),
-        }  # fmt: skip
+            "topologies": len(problem.topologies),
+            "components": len(problem.components),
+            "tasks": problem.task_count,
+            "nodes": len(problem.nodes),
+            "streams": len(problem.streams),
+            "measured_pairs": len(problem.pairs),
+            "notes": list(problem.notes),
+        }
     elif has_graph:
         from headrace.model.components import components_of
 
@@ -96,7 +101,10 @@ def flux(file: str, properties: tuple[str, ...], out: str | None) -> None:
 @click.argument("file", type=click.Path())
 @OUT
 def production(file: str, out: str | None) -> None:
-    """A cluster and its topologies in one JSON file, without rates (each stream: 1 tuple/s per source task)."""
+    """A cluster and its topologies in one JSON file, without rates.
+
+    Each stream carries 1 tuple/s per source task.
+    """
     from headrace.model.production import production as read_production
 
     emit(read_production(file), out)
@@ -128,7 +136,8 @@ def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> Non
         for row in found:
             state = ", in progress" if row["in_progress"] else ""
             click.echo(
-                f"{row['id']}  {row['name'] or '(no name in its log)'}  ({row['bytes']:,} bytes{state})"
+                f"{row['id']}  {row['name'] or '(no name in its log)'}  "
+                f"({row['bytes']:,} bytes{state})"
             )
         click.echo(f"{len(found)} applications; choose one with --app ID", err=True)
         return
@@ -172,7 +181,7 @@ def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> Non
 @OUT
 @JSON
 def storm(source: str, topology: str | None, window: str, out: str | None, as_json: bool) -> None:
-    """A topology that runs on Storm: from its UI (http://host:8080), or from saved answers of its REST API."""
+    """A topology that runs on Storm: from its UI (http://host:8080), or from saved answers."""
     from headrace.observe.storm import storm as read_storm
 
     document, notes = read_storm(source, topology, window=window)

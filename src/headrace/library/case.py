@@ -122,7 +122,8 @@ def case(*parts: Mapping[str, Any] | Topology | Cluster, **sections: Any) -> Cas
     """A case from sections of the file format, from topologies and clusters, or from all of them.
 
     >>> import headrace as hr
-    >>> words = hr.Topology("words").spout("feed", rate=100).bolt("count", inputs={"feed": "shuffle"})
+    >>> words = hr.Topology("words").spout("feed", rate=100)
+    >>> words = words.bolt("count", inputs={"feed": "shuffle"})
     >>> hr.case(words, hr.Cluster().add("n{1..2}", cpu=400, slots=2))
     <Case words: 2 components, 2 tasks on 2 nodes>
     """

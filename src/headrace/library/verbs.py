@@ -95,7 +95,8 @@ def size(
     """Decide how many tasks each component gets on the cluster: for the largest rate, or for one.
 
     >>> import headrace as hr
-    >>> case = hr.load(hr.example("nasiri", "linear.yaml"), hr.example("nasiri", "cluster-small.yaml"))
+    >>> files = ("linear.yaml", "cluster-small.yaml")
+    >>> case = hr.load(*(hr.example("nasiri", name) for name in files))
     >>> hr.size(case).report.feasible
     True
     """
@@ -113,7 +114,7 @@ def provision(
     seconds: float | None = None,
     **options: Any,
 ) -> Plan:
-    """Decide which machines of the catalog to rent: the most for a budget, or the cheapest for a rate.
+    """Decide which machines to rent: the most for a budget, or the cheapest for a rate.
 
     >>> import headrace as hr
     >>> case = hr.load(hr.example("cao", "flight.yaml"), hr.example("cao", "vm-types.yaml"))

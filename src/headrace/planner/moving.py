@@ -1,4 +1,4 @@
-"""From one plan to another: what differs, what is transferred, in which steps or which safe order."""
+"""From one plan to another: what differs, what is transferred, in which steps or order."""
 
 from __future__ import annotations
 

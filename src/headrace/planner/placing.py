@@ -56,7 +56,7 @@ def place(
 
 
 def limit_of(problem: Problem, objective: str, algorithm: Algorithm, used: Deadline) -> Bound:
-    """How good any plan could be; beside a plan that took no search, only what takes none either."""
+    """How good any plan could be; beside a plan without a search, only what needs none either."""
     cheap = not algorithm.takes_request
     if used.seconds is None:
         return bound(problem, FIGURES[objective], cheap=cheap)
@@ -121,7 +121,7 @@ def judge_current(
 
 
 def best(results: Sequence[Outcome]) -> Plan | None:
-    """The best feasible plan for its objective, then by nodes, then by rate; None if there is none."""
+    """The best feasible plan for its objective, then by nodes, then by rate; None if none is."""
     feasible = [r for r in results if isinstance(r, Plan) and r.report.feasible]
 
     def key(plan: Plan) -> tuple[float, int, float]:

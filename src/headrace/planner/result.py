@@ -80,7 +80,7 @@ class Plan:
         )
 
     def to_json(self, *, compact: bool = False, alone: bool = False) -> dict[str, Any]:
-        """The contract's plan object; `alone` adds what it was made from, so that a file suffices."""
+        """The contract's plan object; `alone` adds what it was made from: one file is enough."""
         head: dict[str, Any] = {"format": FORMAT}
         plan = {
             **assignment_section(self.problem, self.assignment, compact=compact),
