@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -52,29 +53,42 @@ def _compile(function: _Function, *, forceinline: bool = False, **options: Any) 
     # Stated even where False: numba hands the caller's choice down to functions that have none.
     compile_with = cast("Any", numba.njit(forceinline=forceinline, **options))
     dispatcher = compile_with(function)
-    kept = _KeptCode(function)
-    kept.allocates = options.get("_nrt", True)
-    dispatcher._cache = kept
+    dispatcher._cache = _KeptCode(function, options.get("_nrt", True))
     return cast("_Function", dispatcher)
 
 
 class _KeptCode(FunctionCache):
-    """Machine code on disk, loaded without setting up what only compiling needs.
+    """Machine code on disk, good as long as no file beside this one changes.
 
-    That setup imports half of numba and scipy's linear algebra, and takes longer than most
-    searches. numba does it itself before it compiles.
+    numba looks at a function's own file only, and functions call each other across files. Code is
+    loaded without setting up what only compiling needs: that imports half of numba and scipy's
+    linear algebra, and takes longer than most searches. numba does it before it compiles.
     """
 
-    allocates = True  # whether the function makes arrays of its own
+    def __init__(self, function: Callable[..., Any], allocates: bool) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _stamp_of_sources()
+        self._allocates = allocates
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        if self.allocates:
+        if self._allocates:
             rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
+        try:
             found = self._load_overload(sig, target_context)
+        except Exception:  # noqa: BLE001 - kept by another version, or cut off: compile again
+            self._cache_file.flush()
+            found = None
         if found is None:
             _announce()
         return found
+
+
+@cache
+def _stamp_of_sources() -> tuple[tuple[str, int, int], ...]:
+    """What changes when any file of this folder does."""
+    folder = Path(__file__).parent
+    files = sorted((file, file.stat()) for file in folder.rglob("*.py"))
+    return tuple((file.name, s.st_mtime_ns, s.st_size) for file, s in files)
 
 
 @cache
