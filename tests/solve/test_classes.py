@@ -1,4 +1,4 @@
-"""Classes of interchangeable tasks: they say the same as the problem, and give every task a node."""
+"""Classes of alike tasks: they say the same as the problem, and give every task a node."""
 
 from __future__ import annotations
 

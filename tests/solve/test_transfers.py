@@ -10,7 +10,7 @@ from headrace.solve.transfers import Schedule, longest_line, open_shop, shared_s
 
 
 def check(work: Ints, schedule: Schedule) -> None:
-    """All work is served, no line twice in a step, nothing longer than its step, and the steps last as long as the longest line."""
+    """All work is served, no line twice in a step, no part longer than its step, none too late."""
     n, m = work.shape
     served = np.zeros_like(work)
     np.add.at(served, (schedule.source, schedule.target), schedule.ticks)

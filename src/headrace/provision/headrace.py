@@ -36,9 +36,9 @@ from headrace.provision.wanted import (
     too_little_money,
     too_little_money_for,
 )
-from headrace.solve.counts.cutting_stock import packed
+from headrace.solve.counts.cutting_stock import pack_machines
 from headrace.solve.counts.dop import cheapest, fastest
-from headrace.solve.counts.fill import Filled, filled, pools_of
+from headrace.solve.counts.fill import Filled, fill_machines, pools_of
 from headrace.solve.counts.rate_lp import (
     Fluid,
     Pools,
@@ -127,7 +127,9 @@ class Offer:
         )
         found: Filled | None = None
         for _ in range(3 if load.copied else 1):
-            found = filled(load, seed=self.seed, steps=steps, deadline=self.deadline, enough=enough)
+            found = fill_machines(
+                load, seed=self.seed, steps=steps, deadline=self.deadline, enough=enough
+            )
             if found is None or not load.copied:
                 break
             load = load.at(found.tasks(load))
@@ -236,7 +238,7 @@ def by_patterns(offer: Offer, fluid: Fluid) -> tuple[Ints, Filled] | None:
         or np.isfinite(problem.worker_heap_mb).any()
     ):
         return None
-    found = packed(offer.pools, fluid, offer.price, offer.available, offer.deadline)
+    found = pack_machines(offer.pools, fluid, offer.price, offer.available, offer.deadline)
     return None if found is None else (found[0], Filled(found[1], fluid.factor, fluid.factor))
 
 

@@ -25,7 +25,7 @@ from headrace.model.workload import Workload
 from headrace.place.building_blocks.filled import placed
 from headrace.size.few_tasks import few_tasks
 from headrace.solve.counts.dop import Market, cheapest, fastest
-from headrace.solve.counts.fill import Filled, filled, fluid_bound, pools_of
+from headrace.solve.counts.fill import Filled, fill_machines, fluid_bound, pools_of
 
 ROUNDS = 4  # where rates depend on counts, the load is worked out anew so often
 
@@ -110,7 +110,7 @@ def most_filled(
     best, bound = None, None
     best_factor = -1.0
     for _ in range(ROUNDS if load.copied else 1):
-        found = filled(load, seed=seed, steps=steps, deadline=deadline)
+        found = fill_machines(load, seed=seed, steps=steps, deadline=deadline)
         if found is None:
             break
         bound = (

@@ -1,4 +1,4 @@
-"""The exact solver against brute force, known optima, and its own promises when it is stopped early."""
+"""The exact solver against brute force, known optima, and its promises when stopped early."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from headrace.model.problem import Assignment, Problem
 from headrace.place.building_blocks.workers import workers_inside
 from headrace.place.headrace import assigned
 from headrace.solve.classes import classes_of
-from headrace.solve.counts.fill import connected
+from headrace.solve.counts.fill import place_for_sending
 
 
 def placed(
@@ -22,7 +22,7 @@ def placed(
     deadline: Callable[[], bool] | None = None,
 ) -> Assignment:
     """Nodes and workers for the tasks: as given, or with less to send where that is no slower."""
-    classes, x = connected(problem, node, seed=seed, steps=steps, deadline=deadline)
+    classes, x = place_for_sending(problem, node, seed=seed, steps=steps, deadline=deadline)
     better = assigned(problem, classes, x)
     plain = Assignment(node, workers_inside(problem, classes_of(problem), node))
     return (
