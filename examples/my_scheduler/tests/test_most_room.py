@@ -1,9 +1,10 @@
 """The contract of Headrace, held by a scheduler that is not part of it."""
 
 import pytest
+from my_scheduler import most_room
+
 from headrace.checks import PROMISES, Subject
 from headrace.checks.promises import check_promise
-from my_scheduler import most_room
 
 
 @pytest.mark.parametrize("promise", PROMISES)

@@ -21,7 +21,7 @@ from headrace.provision.offer import (
 )
 from headrace.provision.optimal import find_largest_rate_alone
 from headrace.provision.refusals import too_fast
-from headrace.solve.counts.cutting_stock import packed
+from headrace.solve.counts.cutting_stock import pack_machines
 from headrace.solve.counts.fill import Filled
 from headrace.solve.counts.rate_lp import Fluid, cheapest_machines, most_rate
 
@@ -86,7 +86,7 @@ def choose_by_patterns(offer: Offer, fluid: Fluid) -> tuple[Ints, Filled] | None
         or np.isfinite(problem.worker_heap_mb).any()
     ):
         return None
-    found = packed(offer.pools, fluid, offer.price, offer.available, offer.request.deadline)
+    found = pack_machines(offer.pools, fluid, offer.price, offer.available, offer.request.deadline)
     return None if found is None else (found[0], Filled(found[1], fluid.factor, fluid.factor))
 
 

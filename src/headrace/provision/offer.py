@@ -14,7 +14,7 @@ from headrace.model.sized import Provisioned
 from headrace.model.workload import Workload
 from headrace.place.building_blocks.sized_tasks import place_sized_tasks
 from headrace.provision.refusals import too_few_machines
-from headrace.solve.counts.fill import Filled, filled, pools_of
+from headrace.solve.counts.fill import Filled, fill_machines, pools_of
 from headrace.solve.counts.rate_lp import Pools, most_rate
 
 SLACK = 1.002  # machines whose bound is no further above what is wanted are not worth filling
@@ -64,7 +64,7 @@ class Offer:
         )
         found: Filled | None = None
         for _ in range(3 if load.copied else 1):
-            found = filled(
+            found = fill_machines(
                 load,
                 seed=self.request.seed,
                 steps=self.request.steps,

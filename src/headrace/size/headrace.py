@@ -24,7 +24,7 @@ from headrace.model.workload import Workload
 from headrace.place.building_blocks.sized_tasks import place_sized_tasks
 from headrace.size.few_tasks import find_few_tasks
 from headrace.solve.counts.dop import Market, cheapest, fastest
-from headrace.solve.counts.fill import Filled, filled, fluid_bound, pools_of
+from headrace.solve.counts.fill import Filled, fill_machines, fluid_bound, pools_of
 
 ROUNDS = 4  # of counting, each with the load of the last counts, where it depends on them
 
@@ -106,7 +106,9 @@ def fill_for_most_rate(load: Load, request: Request) -> Filled:
     best, bound = None, None
     best_factor = -1.0
     for _ in range(ROUNDS if load.copied else 1):
-        found = filled(load, seed=request.seed, steps=request.steps, deadline=request.deadline)
+        found = fill_machines(
+            load, seed=request.seed, steps=request.steps, deadline=request.deadline
+        )
         if found is None:
             break
         if bound is None:

@@ -1,4 +1,4 @@
-"""From a problem to the instance the kernels take: tasks nobody could tell apart become one class with a count."""
+"""From a problem to the instance the kernels take: alike tasks become one class with a count."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Classes:
     component: Ints  # [classes]
 
     def counts(self, node: Ints) -> Ints:
-        """How many tasks of each class an assignment puts on each node, [classes, N]; unplaced tasks are left out."""
+        """Placed tasks of each class on each node under an assignment, [classes, N]."""
         nodes = len(self.instance.node_type)
         owner = np.repeat(np.arange(len(self.component)), np.diff(self.first))
         where = node[self.order]
@@ -36,7 +36,10 @@ class Classes:
         return flat.reshape(len(self.component), nodes)
 
     def nodes(self, x: Ints, current: Ints | None = None) -> Ints:
-        """A node for every task under the counts x[classes, N]; tasks stay on their current node where the counts allow it, [T]."""
+        """A node for every task under the counts x[classes, N], [T].
+
+        Tasks stay on their current node where the counts allow it.
+        """
         node = np.full(len(self.order), UNPLACED, dtype=np.int64)
         for c in range(len(self.component)):
             tasks = self.order[self.first[c] : self.first[c + 1]]
@@ -63,7 +66,7 @@ def _stay(node: Ints, tasks: Ints, current: Ints, left: Ints) -> Ints:
 
 
 def classes_of(problem: Problem, *, at_least: bool = False) -> Classes:
-    """Group tasks of a component that have the same demand and exchange the same traffic with everybody.
+    """Group tasks of a component that have the same demand and the same traffic with everybody.
 
     Local-or-shuffle counts as shuffle; with `at_least` it counts as nothing, so that no plan can
     cross less than the instance says.
@@ -106,7 +109,7 @@ def classes_of(problem: Problem, *, at_least: bool = False) -> Classes:
 
 
 def _interchangeable(problem: Problem, component: int, alone: Bools) -> list[Ints]:
-    """The tasks of a component in groups nobody could tell apart; tasks of measured pairs stand alone."""
+    """The tasks of a component in groups nobody could tell apart; those of measured pairs alone."""
     span = problem.tasks_of(component)
     tasks = np.arange(span.start, span.stop)
     uneven = [
@@ -128,7 +131,10 @@ def _demand(problem: Problem, owner: Ints, share: Floats) -> Floats:
 
 
 def _keep_apart(problem: Problem, owner: Ints, demand: Floats) -> tuple[Floats, Floats, Bools]:
-    """Demand, capacity and `apart` by class; a component of several classes is kept apart by a resource every node has one of."""
+    """Demand, capacity and `apart` by class.
+
+    A component of several classes is kept apart by a resource that every node has one of.
+    """
     apart = problem.apart[owner]
     capacity = problem.free
     for c in np.flatnonzero(
@@ -165,9 +171,9 @@ def _edges(
         problem.pairs
     )
     if size > MOST_EDGES:
-        message = f"the measured shares leave {size:,} different task pairs; the most it takes is {MOST_EDGES:,}"
         raise Unsupported(
-            message,
+            f"the measured shares leave {size:,} different task pairs; "
+            f"the most it takes is {MOST_EDGES:,}",
             resource="task pairs",
             needed=size,
             available=MOST_EDGES,

@@ -1,4 +1,4 @@
-"""Standard output kept for the plan: C libraries print there, past Python, whatever they are told."""
+"""Standard output is for the plan: C libraries print there, past Python, whatever they are told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removes what is interchangeable from an instance: alike tasks become one class, alike nodes one node class."""
+"""An instance without its symmetry: alike tasks become one class, alike nodes one node class."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Quotient:
     node_members: list[Ints]  # [J]  nodes of the instance in each node class
 
     def weights(self) -> Floats:
-        """Traffic between one task of a class and one other task of a class, as a symmetric matrix."""
+        """Traffic between one task of a class and another of a class, as a symmetric matrix."""
         weight = np.zeros((len(self.count), len(self.count)))
         weight[self.edge_a, self.edge_b] = self.edge_weight
         weight[self.edge_b, self.edge_a] = self.edge_weight
@@ -54,14 +54,12 @@ def quotient(instance: Instance) -> Quotient:
     edge_a, edge_b, edge_weight = _merged_edges(instance, task_members)
 
     demand = instance.demand[instance.node_type[node]][:, first]
-    needed = (demand * count[None, :, None]).sum(
-        axis=1
-    )  # a capacity above what all tasks need is as good as none
+    # A capacity above what all tasks need is as good as none.
+    needed = (demand * count[None, :, None]).sum(axis=1)
     room = np.minimum(instance.capacity[node] * (1 + TOLERANCE), needed + 1.0)
     heap = instance.heap * (1 + TOLERANCE)
-    apart = instance.apart[first] & (
-        instance.count[first] > 1
-    )  # a lone task is apart anyway, whomever it is merged with
+    # A lone task is apart anyway, whatever it is merged with.
+    apart = instance.apart[first] & (instance.count[first] > 1)
     slots = instance.slots[node]
     group, memory = instance.group[first], instance.memory[first]
     most = _most(count, demand, room, apart)
@@ -88,6 +86,14 @@ def quotient(instance: Instance) -> Quotient:
     )
 
 
+def traffic_inside(q: Quotient, patterns: Ints) -> Floats:
+    """Traffic that each of the patterns [P, C] keeps inside its node."""
+    y = patterns.astype(np.float64)
+    a, b = q.edge_a, q.edge_b
+    pairs = np.where(a == b, y[:, a] * (y[:, a] - 1) / 2, y[:, a] * y[:, b])
+    return pairs @ q.edge_weight
+
+
 def patterns_of(q: Quotient, x: Ints) -> list[tuple[int, Ints]]:
     """(node class, pattern) of every node under the counts x[C, N] of the instance."""
     merged = np.array(
@@ -97,7 +103,7 @@ def patterns_of(q: Quotient, x: Ints) -> list[tuple[int, Ints]]:
 
 
 def counts_of(instance: Instance, q: Quotient, patterns: list[tuple[int, Ints]]) -> Ints:
-    """Counts x[C, N] of the instance for the patterns; alike tasks and nodes are dealt out in their order."""
+    """Counts x[C, N] of the instance for the patterns; what is alike is dealt out in its order."""
     x = np.zeros((len(instance.count), len(instance.node_type)), dtype=np.int64)
     left = instance.count.copy()
     dealt = [0] * len(q.nodes)
@@ -118,9 +124,8 @@ def counts_of(instance: Instance, q: Quotient, patterns: list[tuple[int, Ints]])
 
 def _alike_nodes(instance: Instance) -> list[Ints]:
     alike: dict[tuple[bytes, ...], list[int]] = defaultdict(list)
-    demand_of_type = [
-        demand.tobytes() for demand in instance.demand
-    ]  # types that ask the same are one
+    # Types that ask the same are one.
+    demand_of_type = [demand.tobytes() for demand in instance.demand]
     allowed = np.packbits(instance.allowed, axis=0).T
     for n, kind in enumerate(instance.node_type):
         key = (
@@ -134,7 +139,10 @@ def _alike_nodes(instance: Instance) -> list[Ints]:
 
 
 def _alike_tasks(instance: Instance) -> list[Ints]:
-    """Classes whose tasks can be exchanged one for one without changing anything; being alike is transitive."""
+    """Classes whose tasks can be exchanged one for one without changing anything.
+
+    Being alike is transitive.
+    """
     classes = len(instance.count)
     around: list[dict[int, float]] = [{} for _ in range(classes)]
     inside = np.zeros(classes)  # weight between two tasks of the class
@@ -182,7 +190,7 @@ def _alike_tasks(instance: Instance) -> list[Ints]:
 
 
 def _kinds(instance: Instance) -> Ints:
-    """Number of the set of classes that ask for the same room, or -1 for a class that must stay by itself."""
+    """For each class the number of those that ask for the same room; -1 if it must stay alone."""
     kind = np.full(len(instance.count), -1, dtype=np.int64)
     number: dict[tuple[bytes, ...], int] = {}
     for c in range(len(kind)):

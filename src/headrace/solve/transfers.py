@@ -18,19 +18,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from headrace.model.arrays import Floats, Ints
 from headrace.solve.compiled import compiled
 
 FINEST = 2**40  # ticks in the longest line, where the times have no common measure
-PATIENCE = 1.5  # times its share of what it can spare a line may lose in one step; measured: 1 and 3 need more steps
+# In one step a line may lose so many times its share of what it can spare; 1 and 3 were measured to
+# need more steps.
+PATIENCE = 1.5
 EXACT_SHARING = 2_000  # transfers up to which `shared_seconds` follows every single one to its end
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
-    """Who sends to whom, in which step, for how long; the steps together last as long as the longest line."""
+    """Who sends to whom, in which step, for how long; it lasts as long as the longest line."""
 
     length: Ints  # [steps] ticks
     step: Ints  # [parts]
@@ -64,7 +65,7 @@ def longest_line(work: Floats) -> float:
 
 
 def whole_ticks(times: Floats) -> Ints:
-    """Times as whole numbers of a tick: of a common measure of all times if there is one, else of a very short one."""
+    """Times as whole numbers of a tick: their common measure, or else a very short time."""
     positive = np.unique(times[times > 0])
     if not len(positive):
         return np.zeros(times.shape, dtype=np.int64)
@@ -74,7 +75,7 @@ def whole_ticks(times: Floats) -> Ints:
 
 
 def _common_measure(values: Floats, finest: float) -> float | None:
-    """The largest number that divides all values but for rounding; None if there is none well above `finest`."""
+    """The largest number that divides all values, up to rounding; None if it is near `finest`."""
     measure = float(values[0])
     for value in values.tolist():
         a, b = value, measure
@@ -90,7 +91,7 @@ def _common_measure(values: Floats, finest: float) -> float | None:
 
 
 def open_shop(work: Ints) -> Schedule:
-    """Few steps that serve all work in the time of the longest line; work[i, j] ticks from source i to target j."""
+    """Few steps that serve all work[source, target] in the time of the longest line."""
     rows, columns = _lines(work)
     left = work[rows.near, rows.far]
     length, count, entry, ticks = _decompose(rows, columns, left, PATIENCE)
@@ -100,9 +101,9 @@ def open_shop(work: Ints) -> Schedule:
 
 
 def shared_seconds(times: Floats) -> float:
-    """How long it takes if all transfers start at once and every node divides its time evenly among those it still has.
+    """How long it takes if all transfers start at once and every node shares its time evenly.
 
-    Above 2,000 transfers, time set free is dealt out anew only every thousandth of the whole: a
+    Above 2,000 transfers, time set free is shared again only every thousandth of the whole: a
     little too slow, never too fast.
     """
     rows, _ = _lines(times)
@@ -114,14 +115,14 @@ def shared_seconds(times: Floats) -> float:
 
 
 def _lines(work: Ints | Floats) -> tuple[Lines, Lines]:
-    matrix = csr_array(work)
-    matrix.eliminate_zeros()
-    source = np.repeat(np.arange(work.shape[0]), np.diff(matrix.indptr))
-    target = matrix.indices.astype(np.int64)
+    source, target = np.nonzero(work)
     by_column = np.argsort(target, kind="stable")
-    column_start = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=work.shape[1]))])
-    rows = Lines(matrix.indptr.astype(np.int64), np.arange(len(target)), source, target)
-    return rows, Lines(column_start, by_column, target, source)
+    rows = Lines(_starts(source, work.shape[0]), np.arange(len(target)), source, target)
+    return rows, Lines(_starts(target, work.shape[1]), by_column, target, source)
+
+
+def _starts(line: Ints, lines: int) -> Ints:
+    return np.concatenate([[0], np.cumsum(np.bincount(line, minlength=lines))])
 
 
 @compiled
@@ -343,7 +344,7 @@ def _twice(array: Ints) -> Ints:
 
 @compiled
 def _share(rows: Lines, left: Floats, n: int, m: int, pause: float) -> float:
-    """Follow all transfers to their end; for `pause` seconds nobody uses what others have set free."""
+    """Follow all transfers to their end; for `pause` seconds nobody uses what is set free."""
     sends, receives = np.zeros(n, np.int64), np.zeros(m, np.int64)
     for e in range(len(left)):
         sends[rows.near[e]] += 1

@@ -13,7 +13,14 @@ from headrace.model.generate import random_topology
 from headrace.model.request import Request
 from headrace.model.sizable import load_of, sizable
 from headrace.provision.headrace import headrace
-from headrace.solve.counts.cutting_stock import GRID, Sizes, best_held, dived, generated, packed
+from headrace.solve.counts.cutting_stock import (
+    GRID,
+    Sizes,
+    fill_one_machine,
+    generate_patterns,
+    pack_machines,
+    rent_whole_machines,
+)
 from headrace.solve.counts.fill import pools_of
 from headrace.solve.counts.rate_lp import Pools, cheapest_machines
 from tests.size.workloads import workload_of
@@ -48,24 +55,27 @@ def pools(
 def test_a_machine_is_filled_with_what_is_worth_most() -> None:
     # 100 points: one of 60 and one of 40 (worth 6 + 3) beat two of 40 (6) and one of 60 (6).
     sizes = Sizes(np.array([3, 3]), np.array([[60.0], [40.0]]))
-    assert best_held(pools([100]), sizes, 0, np.array([6.0, 3.0])).tolist() == [1, 1]
-    assert best_held(pools([100]), sizes, 0, np.array([6.0, 5.0])).tolist() == [1, 1]
-    assert best_held(pools([100]), sizes, 0, np.array([2.0, 5.0])).tolist() == [0, 2]
+    assert fill_one_machine(pools([100]), sizes, 0, np.array([6.0, 3.0])).tolist() == [1, 1]
+    assert fill_one_machine(pools([100]), sizes, 0, np.array([6.0, 5.0])).tolist() == [1, 1]
+    assert fill_one_machine(pools([100]), sizes, 0, np.array([2.0, 5.0])).tolist() == [0, 2]
 
 
 def test_memory_and_separation_limit_a_pattern() -> None:
     sizes = Sizes(np.array([9, 9]), np.array([[10.0], [10.0]]))
-    held = best_held(pools([100], other=[30, 1], room=[65]), sizes, 0, np.array([5.0, 1.0]))
+    held = fill_one_machine(pools([100], other=[30, 1], room=[65]), sizes, 0, np.array([5.0, 1.0]))
     assert 30 * held[0] + held[1] <= 65
     assert held[0] == 2
-    assert best_held(pools([100], apart=(0,)), sizes, 0, np.array([5.0, 1.0])).tolist() == [1, 9]
+    assert fill_one_machine(pools([100], apart=(0,)), sizes, 0, np.array([5.0, 1.0])).tolist() == [
+        1,
+        9,
+    ]
 
 
 def test_the_grid_never_lets_in_more_than_fits() -> None:
     random = np.random.default_rng(4)
     for _ in range(20):
         cpu = random.uniform(3, 60, size=(6, 1))
-        held = best_held(
+        held = fill_one_machine(
             pools([100], components=6), Sizes(np.full(6, 50), cpu), 0, random.uniform(0, 3, 6)
         )
         assert float(cpu[:, 0] @ held) <= 100 * (1 + 1e-9)
@@ -81,7 +91,9 @@ def test_few_tasks_get_the_cheapest_machines(seed: int) -> None:
         random.integers(1, 4, 2), np.repeat(random.uniform(20, 95, size=(2, 1)), 2, axis=1)
     )
     price, available = np.array([1.0, random.uniform(1.6, 2.2)]), np.array([4.0, 4.0])
-    found = dived(here, sizes, generated(here, sizes, price, available), price, available, None)
+    found = rent_whole_machines(
+        here, sizes, generate_patterns(here, sizes, price, available), price, available, None
+    )
     assert found is not None
     assert found.holds.sum(axis=0).tolist() == sizes.tasks.tolist()
     assert ((found.holds * sizes.cpu[:, 0]).sum(axis=1) <= here.cpu[found.kind] * (1 + 1e-9)).all()
@@ -118,12 +130,12 @@ def fits(sizes: Sizes, machines: list[int]) -> bool:
 def test_too_few_machines_give_none() -> None:
     here, price = pools([100.0]), np.array([1.0])
     sizes = Sizes(np.array([3, 3]), np.full((2, 1), 60.0))
-    assert generated(here, sizes, price, np.array([3.0])).value == np.inf
+    assert generate_patterns(here, sizes, price, np.array([3.0])).value == np.inf
     assert (
-        dived(
+        rent_whole_machines(
             here,
             sizes,
-            generated(here, sizes, price, np.array([3.0])),
+            generate_patterns(here, sizes, price, np.array([3.0])),
             price,
             np.array([3.0]),
             None,
@@ -155,7 +167,7 @@ def test_the_same_call_gives_the_same_machines() -> None:
     available = np.array([float(m.available or 0) for m in workload.catalog.values()])
     fluid = cheapest_machines(here, price, available, 10.0)
     assert fluid is not None
-    one, other = (packed(here, fluid, price, available) for _ in range(2))
+    one, other = (pack_machines(here, fluid, price, available) for _ in range(2))
     assert one is not None
     assert other is not None
     assert one[0].tolist() == other[0].tolist()

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.model.generate import nasiri_scenario
 from headrace.model.sizable import load_of, sizable
-from headrace.solve.counts.fill import filled, pools_of
+from headrace.solve.counts.fill import fill_machines, pools_of
 from headrace.solve.counts.rate_lp import Pools, cheapest_machines, fastest_machines, most_rate
 from headrace.solve.counts.tiles import tile_sizes
 from tests.size.workloads import chain, workload_of
@@ -74,7 +74,7 @@ def test_counts_sustain_what_is_said() -> None:
     load = load_of(
         sizable(workload_of(nasiri_scenario("diamond", "small", 2.0)), catalog=False), catalog=False
     )
-    found = filled(load, steps=20_000)
+    found = fill_machines(load, steps=20_000)
     assert found is not None
     x = found.x.astype(np.float64)
     by_rate = (x / x.sum(axis=1, keepdims=True) * load.by_rate).sum(axis=0)
@@ -87,7 +87,7 @@ def test_more_steps_are_never_worse() -> None:
     load = load_of(
         sizable(workload_of(nasiri_scenario("linear", "small", 2.0)), catalog=False), catalog=False
     )
-    short, long = filled(load, steps=0), filled(load, steps=60_000)
+    short, long = fill_machines(load, steps=0), fill_machines(load, steps=60_000)
     assert short is not None
     assert long is not None
     assert long.factor >= short.factor
@@ -108,7 +108,7 @@ def test_a_component_with_few_tasks_is_put_on_top_of_the_tiles() -> None:
     content = chain([10, 1], nodes=40)
     content["topology"]["components"]["b2"]["max_tasks"] = 2
     load = load_of(sizable(workload_of(content), catalog=False), catalog=False)
-    found = filled(load)
+    found = fill_machines(load)
     assert found is not None
     assert 1 <= found.x[2].sum() <= 2
     assert found.factor >= 0.95 * found.bound

@@ -85,6 +85,16 @@ def test_a_deadline_that_has_passed_leaves_the_trivial_bound() -> None:
     )
 
 
+def test_a_deadline_on_the_way_weakens_the_bound_but_never_breaks_it() -> None:
+    instance = microbenchmark("diamond", 32, "HET")  # the optimum is 162
+    bounds: list[float] = []
+    for rounds in (3, 30, 300):
+        asked = iter([False] * rounds)
+        bounds.append(crossing_bound(instance, deadline=lambda left=asked: next(left, True))[0])
+    assert 0 < bounds[0] < bounds[1] < bounds[2] <= 162
+    assert crossing_bound(instance, deadline=lambda: False) == crossing_bound(instance)
+
+
 def chain(*, classes: int, tasks_each: int, nodes: int) -> Instance:
     """Components in a row, all their task pairs joined; the nodes just hold all tasks."""
     return Instance(

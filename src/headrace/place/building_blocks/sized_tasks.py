@@ -9,12 +9,12 @@ from headrace.model.request import Request
 from headrace.place.building_blocks.workers import workers_inside
 from headrace.place.headrace import assign_tasks
 from headrace.solve.classes import classes_of
-from headrace.solve.counts.fill import connected
+from headrace.solve.counts.fill import place_for_sending
 
 
 def place_sized_tasks(problem: Problem, node: Ints, request: Request) -> Assignment:
     """Nodes and workers: the nodes given, or others with less traffic where they are no slower."""
-    classes, x = connected(
+    classes, x = place_for_sending(
         problem, node, seed=request.seed, steps=request.steps, deadline=request.deadline
     )
     better = assign_tasks(problem, classes, x)

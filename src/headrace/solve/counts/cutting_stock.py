@@ -1,4 +1,4 @@
-"""Machines chosen by what they can hold: a cutting-stock program over patterns, whole tasks on one machine.
+"""Machines chosen by what they can hold: a cutting-stock program over patterns of whole tasks.
 
 For task counts that are fixed, the tasks of a component are all alike, so what a machine holds is a
 pattern: how many tasks of each component. The cheapest machines are the cheapest patterns that hold
@@ -19,18 +19,10 @@ from headrace.model.arrays import Bools, Floats, Ints
 from headrace.solve import highs
 from headrace.solve.counts.rate_lp import Fluid, Pools
 
-SHARES = (
-    1.0,
-    1 / 2,
-    1 / 3,
-    1 / 4,
-)  # of a thread that tasks fill, so that whole numbers of them fill a machine
-SMALLER = (
-    0.4,
-    0.3,
-    0.2,
-    0.14,
-)  # on the slowest type, so that tasks fit all: where the others do not fit the machines there are
+# Of a thread that tasks fill, so that whole numbers of them fill a machine.
+SHARES = (1.0, 1 / 2, 1 / 3, 1 / 4)
+# Where these do not fit the machines there are: on the slowest type, so that tasks fit all.
+SMALLER = (0.4, 0.3, 0.2, 0.14)
 ROUNDS = 120  # of new patterns
 GOOD_ENOUGH = 2e-3  # relative: patterns that improve the linear program by less are not looked for
 DIVE_ROUNDS = 6  # of new patterns after machines were rented
@@ -42,27 +34,29 @@ ROUNDING = 1e-9  # relative: a machine may be as full as a sum of floats makes i
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sizes:
-    """Counts, and what one task then takes. C components, P machine types, K resources besides CPU."""
+    """Counts, and what one task then takes. C components, P machine types."""
 
     tasks: Ints  # [C]
     cpu: Floats  # [C, P] points of one task; inf where it does not fit
 
 
-def packed(
+def pack_machines(
     pools: Pools,
     fluid: Fluid,
     price: Floats,
     available: Floats,
     deadline: Callable[[], bool] | None = None,
 ) -> tuple[Ints, Ints] | None:
-    """Cheap machines [P] that carry the relaxation's factor, and the tasks on them [C, N], nodes in the order of the types; None if none were
-    found."""
+    """Cheap machines [P] that carry the relaxation's factor, and the tasks on them [C, N].
+
+    Nodes are in the order of the types. None if none were found.
+    """
     main = (fluid.handled * pools.by_rate).argmax(axis=1)
     slowest = np.where(pools.may, pools.by_rate, -1.0).argmax(axis=1)
     for shares, kind in ((SHARES, main), (SMALLER, slowest)):
-        best = _best_of(
+        best = _pack_cheapest(
             pools,
-            [sizes_of(pools, fluid.factor, share, kind) for share in shares],
+            [size_tasks(pools, fluid.factor, share, kind) for share in shares],
             price,
             available,
             deadline,
@@ -75,23 +69,23 @@ def packed(
     return None
 
 
-def _best_of(
+def _pack_cheapest(
     pools: Pools,
     choices: Sequence[Sizes | None],
     price: Floats,
     available: Floats,
     deadline: Callable[[], bool] | None,
-) -> Packed | None:
-    """The cheapest whole machines for any of these sizes; those whose linear program is cheapest are looked at."""
+) -> Packing | None:
+    """The cheapest whole machines, for the sizes whose linear program is cheapest."""
     tried: list[tuple[Sizes, Patterns]] = []
     for sizes in choices:
         if sizes is None or any((sizes.tasks == other.tasks).all() for other, _ in tried):
             continue
-        patterns = generated(pools, sizes, price, available, deadline=deadline)
+        patterns = generate_patterns(pools, sizes, price, available, deadline=deadline)
         if patterns.value < np.inf:
             tried.append((sizes, patterns))
     found = [
-        dived(pools, sizes, patterns, price, available, deadline)
+        rent_whole_machines(pools, sizes, patterns, price, available, deadline)
         for sizes, patterns in sorted(tried, key=lambda t: t[1].value)[:BEST]
     ]
     return min(
@@ -99,8 +93,11 @@ def _best_of(
     )
 
 
-def sizes_of(pools: Pools, factor: float, share: float, main: Ints) -> Sizes | None:
-    """Tasks that fill a share of a thread on the main type [C] of their component; None where it may not have so many."""
+def size_tasks(pools: Pools, factor: float, share: float, main: Ints) -> Sizes | None:
+    """Tasks that fill a share of a thread on the main type [C] of their component.
+
+    None where it may not have so many.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         need = np.where(
             pools.may,
@@ -134,14 +131,14 @@ class Patterns:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Packed:
+class Packing:
     """Machines with what they hold. N machines."""
 
     kind: Ints  # [N]
     holds: Ints  # [N, C]
 
 
-def generated(
+def generate_patterns(
     pools: Pools,
     sizes: Sizes,
     price: Floats,
@@ -153,7 +150,7 @@ def generated(
 ) -> Patterns:
     """Patterns for the linear program's optimum, or near it, from those known."""
     kind, holds = (
-        _first(pools, sizes, len(price))
+        _patterns_of_one(pools, sizes, len(price))
         if known is None
         else (known.kind, np.minimum(known.holds, sizes.tasks))
     )
@@ -161,12 +158,12 @@ def generated(
     while True:
         keep = _distinct(kind, holds)
         kind, holds = kind[keep], holds[keep]
-        value, times, left, worth, rent = _relaxed(
+        value, times, left, worth, rent = _solve_relaxation(
             kind, holds, sizes.tasks, price, available, penalty
         )
         gain, more = 0.0, []
         for p in np.flatnonzero(available > 0).tolist() if rounds > 0 else ():
-            held = best_held(pools, sizes, p, worth)
+            held = fill_one_machine(pools, sizes, p, worth)
             saves = float(worth @ held) - price[p] - rent[p]
             if saves > 1e-9 * price[p]:
                 more.append((p, held))
@@ -178,10 +175,10 @@ def generated(
         holds = np.vstack([holds, *(held for _, held in more)])
 
 
-def _first(pools: Pools, sizes: Sizes, kinds: int) -> tuple[Ints, Ints]:
+def _patterns_of_one(pools: Pools, sizes: Sizes, kinds: int) -> tuple[Ints, Ints]:
     """Machines full of one component each."""
     rows = [
-        (p, best_held(pools, sizes, p, np.eye(len(sizes.tasks))[c]))
+        (p, fill_one_machine(pools, sizes, p, np.eye(len(sizes.tasks))[c]))
         for p in range(kinds)
         for c in np.flatnonzero(np.isfinite(sizes.cpu[:, p])).tolist()
     ]
@@ -196,11 +193,14 @@ def _distinct(kind: Ints, holds: Ints) -> Ints:
     return first[holds[first].any(axis=1)]
 
 
-def _relaxed(
+def _solve_relaxation(
     kind: Ints, holds: Ints, tasks: Ints, price: Floats, available: Floats, penalty: Floats
 ) -> tuple[float, Floats, float, Floats, Floats]:
-    """The linear program: its cost, how often each pattern is taken [J], tasks left without a machine, what a task of each component is worth
-    [C], and what a scarce type costs beyond its price [P]."""
+    """The linear program over the patterns known.
+
+    Gives its cost, how often each pattern is taken [J], tasks left without a machine, what a task
+    of each component is worth [C], and what a scarce type costs beyond its price [P].
+    """
     of_kind = (kind[None, :] == np.arange(len(price))[:, None]).astype(np.float64)
     scarce = np.isfinite(available)
     components = len(tasks)
@@ -221,8 +221,8 @@ def _relaxed(
     return float(result.fun), x[: len(kind)], float(x[len(kind) :].sum()), dual[:components], rent
 
 
-def best_held(pools: Pools, sizes: Sizes, kind: int, worth: Floats) -> Ints:
-    """What a machine holds of most worth, as good as it is found on a grid of its CPU, [C]."""
+def fill_one_machine(pools: Pools, sizes: Sizes, kind: int, worth: Floats) -> Ints:
+    """What one machine should hold to be worth most, on a grid of its CPU, [C]."""
     cpu = sizes.cpu[:, kind]
     holds = np.zeros(len(cpu), dtype=np.int64)
     useful = np.flatnonzero(np.isfinite(cpu) & (worth > 1e-12) & (sizes.tasks > 0))
@@ -277,16 +277,16 @@ def _knapsack(units: Ints, worth: Floats, most: Ints) -> Ints:
     return counts
 
 
-def dived(
+def rent_whole_machines(
     pools: Pools,
     sizes: Sizes,
     patterns: Patterns,
     price: Floats,
     available: Floats,
     deadline: Callable[[], bool] | None,
-) -> Packed | None:
-    """Whole machines: the patterns taken most are rented, and the program is asked again about the tasks that are left."""
-    left, there = sizes.tasks.copy(), available.copy()
+) -> Packing | None:
+    """Rent the patterns taken most, and ask the program again about the tasks that are left."""
+    left, unrented = sizes.tasks.copy(), available.copy()
     kinds: list[int] = []
     held: list[Ints] = []
     while left.any():
@@ -294,23 +294,30 @@ def dived(
             return None
         times = np.floor(patterns.times + 1e-6).astype(np.int64)
         if not times.any():
-            filled = (
-                patterns.holds * np.where(np.isfinite(sizes.cpu), sizes.cpu, 0.0).T[patterns.kind]
-            ).sum(axis=1)
-            times[
-                np.lexsort((-filled / pools.cpu[patterns.kind], -np.round(patterns.times, 3)))[0]
-            ] = 1
+            times[_most_taken(pools, sizes, patterns)] = 1
         for j in np.flatnonzero(times).tolist():
             for _ in range(int(times[j])):
                 holds = np.minimum(patterns.holds[j], left)
-                if holds.any() and there[patterns.kind[j]] >= 1:
+                if holds.any() and unrented[patterns.kind[j]] >= 1:
                     kinds.append(int(patterns.kind[j]))
                     held.append(holds)
                     left = left - holds
-                    there[patterns.kind[j]] -= 1
-        rest = Sizes(left, sizes.cpu)
+                    unrented[patterns.kind[j]] -= 1
         if left.any():
-            patterns = generated(
-                pools, rest, price, there, known=patterns, rounds=DIVE_ROUNDS, deadline=deadline
+            patterns = generate_patterns(
+                pools,
+                Sizes(left, sizes.cpu),
+                price,
+                unrented,
+                known=patterns,
+                rounds=DIVE_ROUNDS,
+                deadline=deadline,
             )
-    return Packed(np.array(kinds, dtype=np.int64), np.array(held, dtype=np.int64))
+    return Packing(np.array(kinds, dtype=np.int64), np.array(held, dtype=np.int64))
+
+
+def _most_taken(pools: Pools, sizes: Sizes, patterns: Patterns) -> int:
+    """The pattern that the linear program takes most often, of several the one that is fullest."""
+    cpu = np.where(np.isfinite(sizes.cpu), sizes.cpu, 0.0).T[patterns.kind]
+    full = (patterns.holds * cpu).sum(axis=1) / pools.cpu[patterns.kind]
+    return int(np.lexsort((-full, -np.round(patterns.times, 3)))[0])

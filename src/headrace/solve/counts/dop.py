@@ -1,4 +1,4 @@
-"""One machine per task: the largest factor of the rates within a budget, or the least cost for a factor, proven.
+"""One machine per task: the largest factor for a budget, or the least cost for a factor, proven.
 
 A component with n tasks, evenly loaded, on machines of one type carries n times what one of them
 carries; the whole topology carries what its weakest component does. So only multiples of single
@@ -9,14 +9,16 @@ for each whether machines for it can be paid.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import LinearConstraint
-from scipy.sparse import csr_array
 
 from headrace.errors import Unsupported
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.solve import highs
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint
 
 ROUNDING = 1e-9  # relative: a task may be as full as a sum of floats makes it
 MOST_CANDIDATES = 20_000_000
@@ -27,15 +29,17 @@ SOON = 20  # branch-and-bound nodes
 class Market:
     """What one machine carries and costs. C components, Y machine types."""
 
-    carries: Floats  # [C, Y] factor of the rates that one task on its own machine carries; 0 where it does not fit; inf if it costs nothing
+    # [C, Y] factor of the rates that one task on its own machine carries; 0 where it does not fit,
+    # inf if it costs nothing
+    carries: Floats
     price: Floats  # [Y]
     available: Ints  # [Y]
     most: Ints  # [C] most tasks
 
     def needed(self, factor: float, *, mixed: bool = False) -> Ints:
-        """The fewest tasks of each component, the slowest on this type, for a factor, [C, Y]; 0 where the type will not do.
+        """The fewest tasks of a component, the slowest on this type, for a factor, [C, Y].
 
-        Mixed, other types may help where there are too few of one.
+        0 where the type will not do. Mixed, other types may help where there are too few of one.
         """
         fits = self.carries > 0
         exact = np.divide(factor, self.carries, out=np.zeros_like(self.carries), where=fits)
@@ -46,14 +50,20 @@ class Market:
         return np.where(fits & (tasks <= limit), tasks, 0.0).astype(np.int64)
 
     def factor(self, machines: Ints, of: Bools | None = None) -> float:
-        """What machines[C, Y] carry: every component's tasks share its load evenly, so its slowest machine sets the pace; `of` leaves some out."""
+        """The factor that machines[C, Y] carry; `of`[C] leaves components out.
+
+        Tasks of a component share its load evenly, so its slowest machine sets the pace.
+        """
         slowest = np.where(machines > 0, self.carries, np.inf).min(axis=1)
         return float(
             (slowest * machines.sum(axis=1)).min(initial=np.inf, where=True if of is None else of)
         )
 
     def highest(self, budget: float) -> float:
-        """No machines within a budget carry more: as if tasks could be cut at will, and as if each component had all machines."""
+        """A factor that no machines within a budget exceed.
+
+        As if tasks could be cut at will, and as if each component had all machines.
+        """
         with np.errstate(divide="ignore"):
             per_factor = np.where(
                 self.carries > 0, self.price / np.where(self.carries > 0, self.carries, 1.0), np.inf
@@ -70,7 +80,7 @@ class Market:
 
 
 class _Undecided(Exception):
-    """Neither machines within the budget nor a proof that there are none, as soon as was asked for."""
+    """No machines within the budget were found soon enough, nor a proof that there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +101,7 @@ def cheapest(
     any_will_do: bool = False,
     soon: bool = False,
 ) -> Ints | None:
-    """Machines [C, Y] that carry a factor for the least money; None if there are none within the budget.
+    """Machines [C, Y] that carry a factor for the least money; None if the budget is too small.
 
     With `any_will_do` the first found within the budget is enough; with `soon` a long proof is not
     waited for.
@@ -117,13 +127,13 @@ def cheapest(
 
 
 def _one_type(market: Market, need: Ints, usable: Bools, effort: Effort) -> Ints | None:
-    """Exactly one type per component: a choice with one row per component and one per scarce type."""
+    """Exactly one type per component: one row per component and one per scarce type."""
     c, y = np.nonzero(usable)
     c, y = _worth_choosing(market, need, c, y, effort.budget)
     if len(np.unique(c)) < len(need):
         return None
     count = need[c, y]
-    chosen = _solved(count * market.price[y], _choice_rows(market, need, c, y), effort)
+    chosen = _solve(count * market.price[y], _choice_rows(market, need, c, y), effort)
     if chosen is None:
         return None
     machines = np.zeros_like(need)
@@ -133,6 +143,8 @@ def _one_type(market: Market, need: Ints, usable: Bools, effort: Effort) -> Ints
 
 
 def _choice_rows(market: Market, need: Ints, c: Ints, y: Ints) -> list[LinearConstraint]:
+    from scipy.sparse import csr_array
+
     pick = np.arange(len(c))
     one = csr_array((np.ones(len(c)), (c, pick)), shape=(len(need), len(c)))
     scarce = csr_array(
@@ -144,10 +156,10 @@ def _choice_rows(market: Market, need: Ints, c: Ints, y: Ints) -> list[LinearCon
 def _worth_choosing(
     market: Market, need: Ints, c: Ints, y: Ints, budget: float
 ) -> tuple[Ints, Ints]:
-    """The choices (component, type) that a plan within the budget can hold: one that costs more than is left over in the linear program is out.
+    """The choices (component, type) that a plan within the budget can hold.
 
-    Near the largest factor the budget leaves next to nothing over, so few choices remain, and the
-    proof is short.
+    One that costs more than is left over in the linear program is out. Near the largest factor the
+    budget leaves next to nothing over, so few choices remain, and the proof is short.
     """
     if not np.isfinite(budget):
         return c, y
@@ -184,7 +196,12 @@ def _least_of(values: Floats, group: Ints, groups: int) -> Floats:
 
 
 def _mixed(market: Market, need: Ints, usable: Bools, effort: Effort) -> Ints | None:
-    """Any types for the tasks of a component: a level n of parallelism is chosen, then n machines of the types that do with n tasks."""
+    """Any types for the tasks of a component.
+
+    A level n of parallelism is chosen, then n machines of the types that do with n tasks.
+    """
+    from scipy.sparse import csr_array
+
     level: list[tuple[int, int]] = sorted(
         {(int(c), int(need[c, y])) for c, y in zip(*np.nonzero(usable), strict=True)}
     )
@@ -216,7 +233,7 @@ def _mixed(market: Market, need: Ints, usable: Bools, effort: Effort) -> Ints | 
         highs.rows(scarce, -np.inf, market.available.astype(np.float64)),
     ]
     cost = np.concatenate([np.zeros(levels), market.price[kind]])
-    chosen = _solved(
+    chosen = _solve(
         cost, rows, effort, np.concatenate([np.ones(levels), np.full(len(arcs), np.inf)])
     )
     if chosen is None:
@@ -226,15 +243,12 @@ def _mixed(market: Market, need: Ints, usable: Bools, effort: Effort) -> Ints | 
     return machines
 
 
-def _solved(
+def _solve(
     cost: Floats, rows: list[LinearConstraint], effort: Effort, upper: float | Floats = 1.0
 ) -> Floats | None:
     """Least cost over whole numbers; None where the budget forbids every solution."""
     if np.isfinite(effort.budget):
-        rows = [
-            *rows,
-            highs.rows(csr_array(cost[None, :]), -np.inf, effort.budget * (1 + ROUNDING / 2)),
-        ]
+        rows = [*rows, highs.rows(cost[None, :], -np.inf, effort.budget * (1 + ROUNDING / 2))]
     options: dict[str, float] = {"mip_rel_gap": 1.0 if effort.any_will_do else 1e-9}
     if effort.soon:
         options["node_limit"] = SOON
@@ -251,7 +265,7 @@ def _solved(
 
 
 def fastest(market: Market, budget: float, *, mixed: bool = False) -> Ints | None:
-    """Machines [C, Y] that carry the largest factor within a budget, and of those the cheapest; None if the budget buys nothing."""
+    """The cheapest machines [C, Y] for the largest factor within a budget; None if none are."""
     if cheapest(market, 0.0, budget=budget, mixed=mixed, any_will_do=True) is None:
         return None
     factors = candidates(market, budget)
@@ -259,7 +273,8 @@ def fastest(market: Market, budget: float, *, mixed: bool = False) -> Ints | Non
     single = fastest(market, budget) if mixed else None
     if single is not None:
         low = int(np.searchsorted(factors, market.factor(single) * (1 - ROUNDING)))
-    doubtful = high  # nothing from here on is known to be carried, but only factors[high] is known not to be
+    # From here on nothing is known to be carried, but only factors[high] is known not to be.
+    doubtful = high
     while high - low > 1:
         # A proof that a factor just above the best one is too much takes longest, and one such
         # proof is enough: what is not decided soon is left for later, when only the next factor is
@@ -302,9 +317,9 @@ def candidates(market: Market, budget: float) -> Floats:
     )
     tasks = np.minimum(np.ceil(tasks), market.most[:, None]).astype(np.int64)
     if tasks.sum() > MOST_CANDIDATES:
-        message = f"the budget would buy {int(tasks.max()):,} machines for one component; too many to search one by one"
         raise Unsupported(
-            message,
+            f"the budget would buy {int(tasks.max()):,} machines for one component; "
+            "too many to search one by one",
             resource="machines",
             needed=float(tasks.sum()),
             available=MOST_CANDIDATES,

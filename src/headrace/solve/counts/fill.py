@@ -1,4 +1,4 @@
-"""The largest rate on given machines: bound, counts and places; then the same counts with less to send."""
+"""The largest rate on given machines: bound, counts and places; then places with less to send."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.model.sizable import Load
 from headrace.solve.classes import Classes, classes_of
 from headrace.solve.counts.fullness import TaskCosts
 from headrace.solve.counts.grow import grow_counts
-from headrace.solve.counts.rate_lp import Fluid, Pools, most_rate
+from headrace.solve.counts.rate_lp import Pools, most_rate
 from headrace.solve.least_traffic.search import polish
 from headrace.solve.rate.costs import rate_costs
 from headrace.solve.rate.speed import improve_speed, sustained_rate
@@ -23,7 +23,7 @@ POLISH_STEPS = 300_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filled:
-    """Counts of tasks per component and node, and the factor of the rates they sustain as far as CPU limits it."""
+    """Tasks per component and node, and the factor of the rates that they sustain by CPU."""
 
     x: Ints  # [C, N]
     factor: float
@@ -44,7 +44,7 @@ class Filled:
 
 
 def pools_of(load: Load) -> tuple[Pools, Ints, Floats]:
-    """Nodes nobody could tell apart as one pool each; the pool of every node [N]; how many nodes a pool has [P]."""
+    """Pools of alike nodes; the pool of every node [N]; how many nodes a pool has [P]."""
     problem = load.problem
     key = np.column_stack([problem.node_type, problem.free, load.fits.T])
     _, first, pool = np.unique(
@@ -66,13 +66,13 @@ def pools_of(load: Load) -> tuple[Pools, Ints, Floats]:
 
 
 def fluid_bound(load: Load) -> float:
-    """Tuples/s that no counts on these machines exceed; 0 where one task of every component does not fit."""
+    """Tuples/s that no counts on these machines exceed; 0 if one task of each does not fit."""
     pools, _, machines = pools_of(load)
     fluid = most_rate(pools, machines)
     return 0.0 if fluid is None else fluid.bound * load.spout_rate
 
 
-def filled(
+def fill_machines(
     load: Load,
     *,
     seed: int = 0,
@@ -80,27 +80,16 @@ def filled(
     deadline: Callable[[], bool] | None = None,
     enough: float = np.inf,
 ) -> Filled | None:
-    """Counts and places for the largest factor of the rates; None where no plan was found that has one task of every component."""
+    """Counts and places for the largest factor of the rates.
+
+    None where no plan was found that has one task of every component. Ends early at a factor that
+    is `enough`.
+    """
     pools, pool, machines = pools_of(load)
     fluid = most_rate(pools, machines)
     if fluid is None:
         return None
-    return filled_from(load, fluid, pool, seed=seed, steps=steps, deadline=deadline, enough=enough)
-
-
-def filled_from(
-    load: Load,
-    fluid: Fluid,
-    pool: Ints,
-    *,
-    seed: int = 0,
-    steps: int | None = None,
-    deadline: Callable[[], bool] | None = None,
-    enough: float = np.inf,
-) -> Filled | None:
-    """The same from a point of the relaxation."""
     problem = load.problem
-    instance = replace(classes_of(problem).instance, allowed=load.fits)
     fixed = problem.cpu_fixed.T
     costs = TaskCosts(
         by_rate=np.ascontiguousarray((problem.demand[:, [CPU]] + problem.cpu_rate).T),
@@ -110,7 +99,7 @@ def filled_from(
         most=load.most,
     )
     found = grow_counts(
-        instance,
+        replace(classes_of(problem).instance, allowed=load.fits),
         costs,
         fluid.handled,
         pool,
@@ -122,7 +111,7 @@ def filled_from(
     return None if found is None else Filled(found[0], found[1], fluid.bound)
 
 
-def connected(
+def place_for_sending(
     problem: Problem,
     node: Ints,
     *,
@@ -130,13 +119,15 @@ def connected(
     steps: int | None = None,
     deadline: Callable[[], bool] | None = None,
 ) -> tuple[Classes, Ints]:
-    """The same counts, places chosen anew for what is sent: as fast as bandwidth allows, then with less traffic at that rate."""
+    """The same counts on nodes chosen again for what is sent.
+
+    As fast as bandwidth allows, then with less traffic at that rate.
+    """
     classes = classes_of(problem)
     x = classes.counts(node)
     demand = classes.instance.demand.copy()
-    demand[:, :, CPU] = (
-        0.0  # how full a node may be follows from the rate, which is what is searched
-    )
+    # How full a node may be follows from the rate, which is what is searched.
+    demand[:, :, CPU] = 0.0
     free = replace(classes, instance=replace(classes.instance, demand=demand))
     if sending_limits(problem):
         x = improve_speed(problem, free, x, "rate", seed=seed, steps=steps, deadline=deadline)

@@ -21,8 +21,7 @@ from headrace.solve.compiled import compiled, lean
 from headrace.solve.instance import Instance
 from headrace.solve.proof.integer_program import Budget
 from headrace.solve.proof.knapsack import class_sizes
-from headrace.solve.proof.patterns import kept_by
-from headrace.solve.symmetry import Quotient, quotient
+from headrace.solve.symmetry import Quotient, quotient, traffic_inside
 
 WORK = 100_000_000  # additions and comparisons by default, about a second
 FEWEST_ROUNDS, MOST_ROUNDS = 50, 3_000
@@ -32,7 +31,7 @@ GRID = 24  # counts of a class at which its sum is evaluated
 
 
 class Relaxation(NamedTuple):
-    """The arrays of one instance: C classes, J node classes, and every pair of classes twice (D directed pairs)."""
+    """The arrays of one instance: C classes, J node classes, D directed pairs of classes."""
 
     wanted: Ints  # [C]        tasks to place
     nodes: Ints  # [J]
@@ -47,10 +46,10 @@ class Relaxation(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Where the search for good prices stands, and what it works with."""
+    """The prices and the split that are tried, and what the nodes choose at them."""
 
     price: Floats  # [C]
-    split: Floats  # [J, D]    part of the pair's weight that the near end collects
+    split: Floats  # [J, D]    share of the pair's weight that the near end collects
     order: Ints  # [J, D]      the pairs of each class by falling split for the far end's size
     used: Floats  # [C]        tasks that the nodes choose at these prices
     counted: Floats  # [J, D]  how often the nodes count a pair at its near end
@@ -59,9 +58,13 @@ class Point(NamedTuple):
 def crossing_bound(
     instance: Instance, *, steps: int | None = None, deadline: Callable[[], bool] | None = None
 ) -> tuple[float, str]:
-    """A bound that no feasible plan's crossing traffic is below, and its kind (lagrangian, or trivial where that finds none)."""
+    """A bound that no feasible plan's crossing traffic is below, and its kind.
+
+    The kind is `lagrangian`, or `trivial` where that finds nothing above 0. Where the steps or the
+    deadline end the rounds early, the bound is weaker but still valid.
+    """
     q = quotient(instance)
-    total = float(kept_by(q, q.count[None])[0])
+    total = float(traffic_inside(q, q.count[None])[0])
     bound = total - most_kept_at_all(q, steps=steps, deadline=deadline)
     return (bound, "lagrangian") if bound > 0.0 else (0.0, "trivial")
 
@@ -70,7 +73,7 @@ def most_kept_at_all(
     q: Quotient, *, steps: int | None = None, deadline: Callable[[], bool] | None = None
 ) -> float:
     """Traffic that no plan keeps more of inside nodes; between 0 and all there is."""
-    total = float(kept_by(q, q.count[None])[0])
+    total = float(traffic_inside(q, q.count[None])[0])
     if total <= 0.0 or not len(q.nodes):
         return total
     relaxation = _relaxation(_few_node_classes(q))
@@ -81,7 +84,7 @@ def most_kept_at_all(
 
 
 def _few_node_classes(q: Quotient) -> Quotient:
-    """The instance with at most so many node classes; where nodes are thrown together, each gets the most that one of them has."""
+    """The instance with few node classes; nodes put together each get the most that one has."""
     classes = len(q.nodes)
     if classes <= MOST_NODE_CLASSES:
         return q
@@ -125,7 +128,8 @@ def _relaxation(q: Quotient) -> Relaxation:
 
 
 def _rounds(r: Relaxation) -> int:
-    """As many rounds as the default work allows: a round looks at every neighbour of every grid point, and sorts."""
+    """As many rounds as the default work allows."""
+    # A round looks at every neighbour of every grid point, and sorts.
     points = np.minimum(r.most, GRID)
     work = (points * (np.diff(r.first) + 10)).sum()
     return int(np.clip(WORK // max(int(work), 1), FEWEST_ROUNDS, MOST_ROUNDS))
@@ -135,8 +139,8 @@ def _least_upper_bound(r: Relaxation, total: float, budget: Budget) -> float:
     """The least upper bound on the traffic kept that the budget allows to find."""
     node_classes, pairs = len(r.nodes), len(r.other)
     point = Point(
-        price=0.9
-        * _half_of_incident(r),  # all of it would let no node gain anything: the trivial bound
+        # All of it would let no node gain anything: the trivial bound.
+        price=0.9 * _half_of_incident(r),
         split=np.tile(r.weight / 2, (node_classes, 1)),
         order=np.tile(np.arange(pairs), (node_classes, 1)),
         used=np.zeros(len(r.wanted)),
@@ -169,7 +173,7 @@ def _half_of_incident(r: Relaxation) -> Floats:
 
 
 def step(r: Relaxation, point: Point, hoped: float) -> None:
-    """Move prices and split against their subgradients, so far that the bound could fall by `hoped`."""
+    """Move prices and split against their subgradients, to lower the bound by `hoped`."""
     excess = r.wanted - point.used
     norm = float(excess @ excess)
     if norm > 0:
@@ -234,7 +238,7 @@ def evaluate(r: Relaxation, point: Point) -> float:
 def sort_pairs(
     split: Floats, order: Ints, first: int, last: int, other: Ints, size: Floats
 ) -> None:
-    """Put order[first:last] in the order of falling split for the far end's size; it was nearly so before."""
+    """Sort order[first:last] by falling split for the far end's size; it was nearly so before."""
     for k in range(first + 1, last):
         pair = order[k]
         ratio = split[pair] / size[other[pair]]
@@ -247,7 +251,7 @@ def sort_pairs(
 
 @lean
 def neighbours_fit(r: Relaxation, point: Point, j: int, c: int, room: float) -> float:
-    """The most that one task of class c collects from neighbours that fit in the room beside its class."""
+    """The most that one task of class c collects from neighbours that fit in the room."""
     size, most = r.size[j], r.most[j]
     free = room
     total = 0.0
@@ -266,7 +270,7 @@ def neighbours_fit(r: Relaxation, point: Point, j: int, c: int, room: float) -> 
 
 @lean
 def concave_sum(r: Relaxation, point: Point, j: int, c: int, grid_y: Floats, grid_f: Floats) -> int:
-    """Corners of a concave function that is at least what y tasks of class c collect, for y = 0 .. most; their number."""
+    """The number of corners of a concave function above what y tasks of class c collect."""
     most, size, room = r.most[j, c], r.size[j, c], r.room[j]
     points = min(most, GRID)
     grid_y[0], grid_f[0] = 0.0, 0.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from headrace.model.arrays import Floats, Ints
 from headrace.solve.instance import Instance
-from headrace.solve.symmetry import Quotient, quotient
+from headrace.solve.symmetry import Quotient, quotient, traffic_inside
 
 MOST_PATTERNS = 3_000  # patterns of all nodes together
 MOST_WORK = 10_000_000  # vectors of counts x patterns, some hundredths of a second
@@ -32,10 +32,10 @@ def least_crossing_by_counts(instance: Instance) -> float | None:
     kept[(0,) * kept.ndim] = 0.0
     for j in range(len(q.nodes)):
         ways = _patterns(q, j)
-        worth = _kept_by(q, ways)
+        worth = traffic_inside(q, ways)
         for _ in range(int(q.nodes[j])):
             kept = _with_one_node(kept, ways, worth)
-    total = float(_kept_by(q, q.count[None])[0])
+    total = float(traffic_inside(q, q.count[None])[0])
     crossing = total - float(kept[tuple(q.count)])
     return crossing if crossing > 1e-12 * total else 0.0  # below is rounding
 
@@ -46,14 +46,6 @@ def _patterns(q: Quotient, node_class: int) -> Ints:
     ways = np.indices(tuple(most + 1)).reshape(len(most), -1).T
     fits = (ways @ q.demand[node_class] <= q.room[node_class]).all(axis=1)
     return ways[fits]
-
-
-def _kept_by(q: Quotient, patterns: Ints) -> Floats:
-    """Traffic that each of the patterns [P, C] keeps inside its node."""
-    y = patterns.astype(np.float64)
-    a, b = q.edge_a, q.edge_b
-    pairs = np.where(a == b, y[:, a] * (y[:, a] - 1) / 2, y[:, a] * y[:, b])
-    return pairs @ q.edge_weight
 
 
 def _with_one_node(kept: Floats, ways: Ints, worth: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Exact for unsymmetric instances: patterns are generated where they pay, then all that could matter are enumerated.
+"""Exact for unsymmetric instances: patterns are made where they pay, then all that could matter.
 
 The master program chooses how many nodes of each class get which pattern so that every task is
 placed and most traffic is kept. Its linear relaxation is solved by column generation, with prices
@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, vstack
 
 from headrace.model.arrays import Floats, Ints
 from headrace.solve import highs
@@ -24,16 +23,13 @@ from headrace.solve.proof.greedy_patterns import grow_patterns
 from headrace.solve.proof.integer_program import Budget, IntegerProgram, maximise
 from headrace.solve.proof.knapsack import Knapsack, KnapsackSearch, knapsack_of
 from headrace.solve.proof.knapsack_search import advance_search, start_search
-from headrace.solve.proof.patterns import kept_by
-from headrace.solve.symmetry import Quotient
+from headrace.solve.symmetry import Quotient, traffic_inside
 
-Placed = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds something
+NodePatterns = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds something
 
 SMOOTHING = 0.4  # weight of the best prices known against those of the last master program
 CONVERGED = 2e-4  # of all traffic: the first slack is far more
-STEP_WORK = (
-    150_000_000  # class and neighbour visits of a knapsack search per step, about half a second
-)
+STEP_WORK = 150_000_000  # class and neighbour visits of a search per step, about half a second
 QUICK_PART = 15  # of a step, for a search that only looks whether some pattern pays
 BEST_FOUND = 32  # patterns that a search for the best hands over
 COLUMNS_KEPT = 3_000  # in the master program; beyond, the worst leave
@@ -43,10 +39,10 @@ MORE_SLACK = 3.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept:
-    """The most traffic that could be kept: patterns of the best plan found, and what no plan exceeds."""
+class KeptTraffic:
+    """How much traffic nodes can keep: the best plan found, and what no plan exceeds."""
 
-    placed: Placed | None
+    placed: NodePatterns | None
     upper: float
     done: bool  # the plan is the best there is, or there is none
 
@@ -65,7 +61,7 @@ class _Master:
     def add(self, j: int, patterns: Ints) -> int:
         """Take in the patterns [P, C] for node class j; how many were new."""
         new = 0
-        for pattern, kept in zip(patterns, kept_by(self.q, patterns), strict=True):
+        for pattern, kept in zip(patterns, traffic_inside(self.q, patterns), strict=True):
             key = (j, pattern.tobytes())
             if key not in self.known:
                 self.known.add(key)
@@ -94,8 +90,13 @@ class _Prices:
     upper: float
 
 
-def most_kept(q: Quotient, start: Placed | None, budget: Budget, *, unit: float | None) -> Kept:
-    """The plan that keeps most traffic inside nodes, as far as the budget goes. All gains are multiples of `unit`, if given."""
+def most_kept(
+    q: Quotient, start: NodePatterns | None, budget: Budget, *, unit: float | None
+) -> KeptTraffic:
+    """The plan that keeps most traffic inside nodes, as far as the budget goes.
+
+    All gains are multiples of `unit`, if given.
+    """
     weight = q.weights()
     master = _Master(q, [knapsack_of(q, weight, j) for j in range(len(q.nodes))])
     for j, pattern in start or []:
@@ -105,19 +106,21 @@ def most_kept(q: Quotient, start: Placed | None, budget: Budget, *, unit: float 
     value = _value(q, start)
     prices = _relax(master, value, budget)
     if prices is None:
-        return Kept(start, _everything(q), False)
+        return KeptTraffic(start, _everything(q), False)
     if prices.upper < -_tolerance(q):
-        return Kept(None, -np.inf, True)
+        return KeptTraffic(None, -np.inf, True)
     return _close(master, start, prices, budget, unit)
 
 
 def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | None:
-    """Prices at, or if the budget ends near, the optimum of the linear relaxation; None if it ends before there are any."""
+    """Prices at the optimum of the linear relaxation, or near it if the budget ends.
+
+    None if it ends before there are any.
+    """
     q = master.q
     everything, tolerance = _everything(q), 1e-2 * _tolerance(q)
-    penalty = (
-        2.0 * everything + 1.0
-    )  # for leaving a task out; what is enough shows when the relaxation leaves none out
+    # For leaving a task out; what is enough shows when the relaxation leaves none out.
+    penalty = 2.0 * everything + 1.0
     best: _Prices | None = None
     smoothing = SMOOTHING
     while not budget.spent():
@@ -137,21 +140,21 @@ def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | Non
                 penalty *= 10.0
                 continue
         trial = task if best is None else smoothing * best.task + (1 - smoothing) * task
-        added, floor = _grow(master, trial, task, node, tolerance)
+        added, floor = _add_greedy(master, trial, task, node, tolerance)
         if added:
             continue
         searches = [
-            start_search(holder, -trial, float(floor[j]))
-            for j, holder in enumerate(master.knapsacks)
+            start_search(knapsack, -trial, float(floor[j]))
+            for j, knapsack in enumerate(master.knapsacks)
         ]
-        for j, holder in enumerate(master.knapsacks):
-            found = _look(holder, searches[j], _step_nodes(holder) // QUICK_PART)
+        for j, knapsack in enumerate(master.knapsacks):
+            found = _look(knapsack, searches[j], _step_nodes(knapsack) // QUICK_PART)
             added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
         if added:
             continue
         worth = np.zeros(len(q.nodes))
-        for j, holder in enumerate(master.knapsacks):
-            worth[j], found = _best(holder, searches[j], budget)
+        for j, knapsack in enumerate(master.knapsacks):
+            worth[j], found = _best(knapsack, searches[j], budget)
             added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
         upper = float(trial @ q.count + worth @ q.nodes) + tolerance
         if best is None or upper < best.upper:
@@ -164,16 +167,16 @@ def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | Non
     return best
 
 
-def _grow(
+def _add_greedy(
     master: _Master, trial: Floats, task: Floats, node: Floats, tolerance: float
 ) -> tuple[int, Floats]:
-    """Add patterns found by greed that pay in the master program; how many, and the worth of the best of each node class."""
+    """Add patterns found by greed that pay; how many, and the best worth of each node class."""
     classes = len(trial)
     added = 0
     floor = np.zeros(len(master.knapsacks))
-    for j, holder in enumerate(master.knapsacks):
+    for j, knapsack in enumerate(master.knapsacks):
         found, worth = np.zeros((classes, classes), dtype=np.int64), np.zeros(classes)
-        grow_patterns(holder, -trial, found, worth)
+        grow_patterns(knapsack, -trial, found, worth)
         floor[j] = max(float(worth.max(initial=0.0)), 0.0)
         found = found[np.isfinite(worth)]
         added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
@@ -183,7 +186,9 @@ def _grow(
 def _paying(
     master: _Master, j: int, patterns: Ints, task: Floats, node: Floats, tolerance: float
 ) -> Ints:
-    return np.flatnonzero(kept_by(master.q, patterns) - patterns @ task - node[j] > tolerance)
+    return np.flatnonzero(
+        traffic_inside(master.q, patterns) - patterns @ task - node[j] > tolerance
+    )
 
 
 def _step_nodes(knapsack: Knapsack) -> int:
@@ -199,7 +204,10 @@ def _look(knapsack: Knapsack, search: KnapsackSearch, nodes: int) -> Ints:
 
 
 def _best(knapsack: Knapsack, search: KnapsackSearch, budget: Budget) -> tuple[float, Ints]:
-    """The most that a pattern is worth (at least 0), or an upper bound if the budget ends, and good patterns on the way."""
+    """The most that a pattern is worth, at least 0, and good patterns on the way.
+
+    If the budget ends, an upper bound on it.
+    """
     found = [np.zeros((0, len(knapsack.most)), dtype=np.int64)]
     while search.depth[0] >= 0:
         found.append(_look(knapsack, search, _step_nodes(knapsack)))
@@ -212,6 +220,8 @@ def _best(knapsack: Knapsack, search: KnapsackSearch, budget: Budget) -> tuple[f
 
 def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, float]:
     """Value, task prices, node prices and tasks left out of the relaxed master program."""
+    from scipy.sparse import csr_array, hstack
+
     q = master.q
     patterns = len(master.pattern)
     classes, node_classes = len(q.count), len(q.nodes)
@@ -237,9 +247,9 @@ def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, flo
 
 
 def _close(
-    master: _Master, plan: Placed | None, prices: _Prices, budget: Budget, unit: float | None
-) -> Kept:
-    """Look ever further below the bound, until a plan is found there or nothing is left to look at."""
+    master: _Master, plan: NodePatterns | None, prices: _Prices, budget: Budget, unit: float | None
+) -> KeptTraffic:
+    """Look ever further below the bound, until a plan is found or nothing is left to look at."""
     q = master.q
     tolerance = _tolerance(q)
     upper = prices.upper
@@ -248,34 +258,34 @@ def _close(
         outcome = maximise(
             _program(q, master.of_class, master.pattern), Budget(steps=1), unit=unit or _scale(q)
         )
-        plan = _better(q, plan, _placed(master.of_class, master.pattern, outcome.solution))
+        plan = _better(q, plan, _patterns_of(master.of_class, master.pattern, outcome.solution))
     slack = FIRST_SLACK * prices.upper
     while True:
         value = _value(q, plan)
         if value >= _rounded(upper, unit, tolerance) - tolerance:
-            return Kept(plan, value, True)
+            return KeptTraffic(plan, value, True)
         if budget.spent():
-            return Kept(plan, upper, False)
+            return KeptTraffic(plan, upper, False)
         all_of_it = prices.upper - max(value, 0.0) + 2 * tolerance
         slack = min(max(slack, tolerance), all_of_it)
         of_class, patterns, complete = _enumerate(master.knapsacks, prices, slack, budget)
         if not complete:
-            return Kept(plan, upper, False)
+            return KeptTraffic(plan, upper, False)
         outcome = maximise(_program(q, of_class, patterns), budget, unit=unit or _scale(q))
-        plan = _better(q, plan, _placed(of_class, patterns, outcome.solution))
+        plan = _better(q, plan, _patterns_of(of_class, patterns, outcome.solution))
         # Whoever keeps more than prices.upper - slack uses enumerated patterns alone.
         upper = min(upper, max(prices.upper - slack, outcome.bound))
         if not outcome.done:
-            return Kept(plan, upper, False)
+            return KeptTraffic(plan, upper, False)
         if slack == all_of_it or _value(q, plan) >= prices.upper - slack:
-            return Kept(plan, _value(q, plan), True)
+            return KeptTraffic(plan, _value(q, plan), True)
         slack *= MORE_SLACK
 
 
 def _enumerate(
     knapsacks: list[Knapsack], prices: _Prices, slack: float, budget: Budget
 ) -> tuple[list[int], list[Ints], bool]:
-    """All patterns worth no less than the best of their node class minus the slack, and whether they are all."""
+    """All patterns within the slack of the best of their node class, and whether these are all."""
     of_class: list[int] = []
     patterns: list[Ints] = []
     for j, knapsack in enumerate(knapsacks):
@@ -293,20 +303,24 @@ def _enumerate(
 
 
 def _program(q: Quotient, of_class: list[int], patterns: list[Ints]) -> IntegerProgram:
+    from scipy.sparse import csr_array, vstack
+
     counts = np.array(patterns, dtype=np.int64).reshape(len(patterns), len(q.count))
     on_node = csr_array(
         (np.ones(len(patterns)), (of_class, np.arange(len(patterns)))),
         shape=(len(q.nodes), len(patterns)),
     )
     return IntegerProgram(
-        gain=kept_by(q, counts),
+        gain=traffic_inside(q, counts),
         matrix=csr_array(vstack([csr_array(counts.T.astype(np.float64)), on_node])),
         low=np.concatenate([q.count, np.full(len(q.nodes), -np.inf)]),
         high=np.concatenate([q.count, q.nodes]).astype(np.float64),
     )
 
 
-def _placed(of_class: list[int], patterns: list[Ints], solution: Ints | None) -> Placed | None:
+def _patterns_of(
+    of_class: list[int], patterns: list[Ints], solution: Ints | None
+) -> NodePatterns | None:
     if solution is None:
         return None
     return [
@@ -316,26 +330,22 @@ def _placed(of_class: list[int], patterns: list[Ints], solution: Ints | None) ->
     ]
 
 
-def _better(q: Quotient, plan: Placed | None, other: Placed | None) -> Placed | None:
+def _better(
+    q: Quotient, plan: NodePatterns | None, other: NodePatterns | None
+) -> NodePatterns | None:
     return other if other is not None and _value(q, other) > _value(q, plan) else plan
 
 
-def _value(q: Quotient, plan: Placed | None) -> float:
+def _value(q: Quotient, plan: NodePatterns | None) -> float:
     if plan is None:
         return -np.inf
-    return float(
-        kept_by(
-            q,
-            np.array([pattern for _, pattern in plan], dtype=np.int64).reshape(
-                len(plan), len(q.count)
-            ),
-        ).sum()
-    )
+    patterns = np.array([pattern for _, pattern in plan], dtype=np.int64)
+    return float(traffic_inside(q, patterns.reshape(len(plan), len(q.count))).sum())
 
 
 def _everything(q: Quotient) -> float:
     """All traffic."""
-    return float(kept_by(q, q.count[None])[0])
+    return float(traffic_inside(q, q.count[None])[0])
 
 
 def _tolerance(q: Quotient) -> float:

@@ -10,14 +10,13 @@ import numpy as np
 from headrace.model.arrays import Ints
 from headrace.solve.instance import Instance
 from headrace.solve.proof.bound import most_kept_at_all
-from headrace.solve.proof.column_generation import Kept, Placed, most_kept
+from headrace.solve.proof.column_generation import KeptTraffic, NodePatterns, most_kept
 from headrace.solve.proof.integer_program import Budget, common_unit, maximise
 from headrace.solve.proof.patterns import node_patterns, piece_model
 from headrace.solve.symmetry import Quotient, counts_of, patterns_of, quotient
 
-PIECE_ATTEMPTS = (
-    3  # at the program over pieces, each with more nodes, before column generation has its turn
-)
+# At the program over pieces, each with more nodes, before column generation has its turn.
+PIECE_ATTEMPTS = 3
 MOST_CLASSES = 400  # above, no proof is in reach, and the bound for large instances is all there is
 
 
@@ -40,20 +39,18 @@ def least_crossing(
     steps: int | None = None,
     deadline: Callable[[], bool] | None = None,
 ) -> Proof:
-    """The counts x[C, N] with least crossing traffic, or the best that the budget allows with an honest bound.
+    """The counts x[C, N] with least crossing traffic, or the best found in time, with a bound.
 
     `start` is a plan that fits. A step is one round of column generation, a stretch of a knapsack
     search as long as such a round, or one attempt at an integer program.
     """
     if start is not None and instance.crossing(start) <= 1e-12 * max(instance.total_weight, 1.0):
-        return Proof(
-            start.copy(), 0.0, True, "exact", "done", False
-        )  # nothing crosses: nothing to prove
+        # Nothing crosses: nothing to prove.
+        return Proof(start.copy(), 0.0, True, "exact", "done", False)
     q = quotient(instance)
     if not q.most.any(axis=0).all():
-        return Proof(
-            None, np.inf, False, "exact", "done", True
-        )  # some task fits on no node, not even alone
+        # Some task fits on no node, not even alone.
+        return Proof(None, np.inf, False, "exact", "done", True)
     if not len(q.count):
         return Proof(
             np.zeros(instance.allowed.shape, dtype=np.int64), 0.0, True, "exact", "done", False
@@ -72,8 +69,11 @@ def least_crossing(
     return Proof(x, max(bound, 0.0), False, kind if bound > 0.0 else "trivial", stopped, False)
 
 
-def _most_kept(q: Quotient, known: Placed | None, budget: Budget) -> tuple[Kept, str]:
-    """The pieces decide where they are few; column generation where they are many or cannot decide. With the kind of the bound."""
+def _most_kept(q: Quotient, known: NodePatterns | None, budget: Budget) -> tuple[KeptTraffic, str]:
+    """The most traffic that can be kept, and the kind of the bound on it.
+
+    Pieces decide where they are few; column generation where they are many or cannot decide.
+    """
     unit = common_unit(q.edge_weight)
     small = len(q.count) <= MOST_CLASSES
     by_pieces = _by_pieces(q, known, budget, unit) if small else None
@@ -85,17 +85,17 @@ def _most_kept(q: Quotient, known: Placed | None, budget: Budget) -> tuple[Kept,
     upper, kind = most_kept_at_all(q, deadline=budget.deadline), "lagrangian"
     if by_pieces is not None and by_pieces.upper < upper:
         upper, kind = by_pieces.upper, "pieces"
-    further = most_kept(q, known, budget, unit=unit) if small else Kept(known, np.inf, False)
+    further = most_kept(q, known, budget, unit=unit) if small else KeptTraffic(known, np.inf, False)
     if further.done:
         return further, "exact"
     if further.upper < upper:
         upper, kind = further.upper, "column-generation"
-    return Kept(further.placed, upper, False), kind
+    return KeptTraffic(further.placed, upper, False), kind
 
 
 def _by_pieces(
-    q: Quotient, known: Placed | None, budget: Budget, unit: float | None
-) -> Kept | None:
+    q: Quotient, known: NodePatterns | None, budget: Budget, unit: float | None
+) -> KeptTraffic | None:
     """The answer of the program over connected pieces; None where there are too many pieces."""
     model = piece_model(q)
     if model is None:
@@ -105,4 +105,4 @@ def _by_pieces(
         model.program, part, unit=unit or max(float(q.edge_weight.max(initial=0.0)), 1e-30)
     )
     placed = known if outcome.solution is None else node_patterns(model, outcome.solution)
-    return Kept(placed, outcome.bound, outcome.done)
+    return KeptTraffic(placed, outcome.bound, outcome.done)

@@ -1,18 +1,20 @@
-"""Integer programs for HiGHS, solved within a budget and with a bound that holds whenever it stops."""
+"""Integer programs, solved within a budget and with a bound that holds whenever it stops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from headrace.model.arrays import Floats, Ints
 from headrace.solve import highs
 
-# An attempt that cannot end by itself starts afresh with more. Only one that is done counts, so
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+# An attempt that cannot end by itself starts again with more. Only one that is done counts, so
 # answers do not vary with the clock.
 FIRST_NODES, MORE_NODES = 100, 8  # of branch and bound, where steps are limited
 FIRST_SECONDS, MORE_SECONDS = 4.0, 3.0  # where there is a deadline
@@ -20,7 +22,10 @@ FIRST_SECONDS, MORE_SECONDS = 4.0, 3.0  # where there is a deadline
 
 @dataclass(slots=True)
 class Budget:
-    """What a search may still spend. A step is a round of column generation or one attempt at an integer program."""
+    """What a search may still spend.
+
+    A step is a round of column generation or one attempt at an integer program.
+    """
 
     steps: int | None = None
     deadline: Callable[[], bool] | None = None
@@ -65,7 +70,10 @@ class Outcome:
 
 
 def maximise(program: IntegerProgram, budget: Budget, *, unit: float) -> Outcome:
-    """The best solution that the budget allows. `unit` divides every gain where there is such a number, else gives their scale."""
+    """The best solution that the budget allows.
+
+    `unit` divides every gain where there is such a number, else gives their scale.
+    """
     nodes, seconds = FIRST_NODES, FIRST_SECONDS
     outcome = Outcome(None, float(np.inf), False)
     while not outcome.done and not budget.spent():
@@ -107,7 +115,7 @@ def _attempt(
 
 
 def common_unit(weights: Floats) -> float | None:
-    """A number of which all weights are whole multiples, if there is one that is not tiny: then so is every sum of them."""
+    """A number of which all weights, and so their sums, are whole multiples; None if it is tiny."""
     positive = weights[weights > 0]
     if not len(positive):
         return None

@@ -1,4 +1,4 @@
-"""Exact for symmetric instances: an integer program over connected pieces of traffic and the ways to fill a node.
+"""Exact for symmetric instances: a program over connected pieces and the ways to fill a node.
 
 What a node holds falls into connected pieces; only pieces keep traffic, and whether pieces fit
 together depends on nothing but how many tasks of each kind (equal in demand, pins, group and
@@ -13,19 +13,21 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
 
-from headrace.model.arrays import Floats, Ints
+from headrace.model.arrays import Ints
 from headrace.solve.proof.integer_program import IntegerProgram
 from headrace.solve.slots import slots_fit
-from headrace.solve.symmetry import Quotient
+from headrace.solve.symmetry import Quotient, traffic_inside
 
 Shape = tuple[int, ...]  # tasks of each kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PieceModel:
-    """The program, and what its variables mean: first how often each piece is used, then how many nodes get each fill."""
+    """The program, and what its variables mean.
+
+    First how often each of P pieces is used, then how many nodes get each of F fills.
+    """
 
     program: IntegerProgram
     pieces: Ints  # [P, C]
@@ -37,7 +39,7 @@ class PieceModel:
 def piece_model(
     q: Quotient, *, piece_limit: int = 4_000, shape_limit: int = 60, fill_limit: int = 4_000
 ) -> PieceModel | None:
-    """The program for an instance, or None where it would have more pieces, shapes or fills than the limits."""
+    """The program for an instance; None where pieces, shapes or fills would exceed the limits."""
     kind = _kinds(q)
     room = _Room(q, kind)
     pieces = _connected_pieces(q, room, piece_limit)
@@ -66,7 +68,7 @@ def piece_model(
 
 
 def node_patterns(model: PieceModel, solution: Ints) -> list[tuple[int, Ints]]:
-    """(node class, pattern) of every node that the solution uses: its pieces dealt into its fills in order."""
+    """(node class, pattern) of every node that the solution uses; pieces fill nodes in order."""
     pieces = len(model.pieces)
     waiting: dict[int, list[int]] = defaultdict(list)
     for p in np.flatnonzero(solution[:pieces]):
@@ -83,16 +85,11 @@ def node_patterns(model: PieceModel, solution: Ints) -> list[tuple[int, Ints]]:
     return patterns
 
 
-def kept_by(q: Quotient, patterns: Ints) -> Floats:
-    """Traffic that each of the patterns [P, C] keeps inside its node."""
-    y = patterns.astype(np.float64)
-    a, b = q.edge_a, q.edge_b
-    pairs = np.where(a == b, y[:, a] * (y[:, a] - 1) / 2, y[:, a] * y[:, b])
-    return pairs @ q.edge_weight
-
-
 def _kinds(q: Quotient) -> Ints:
-    """Number of the set of classes that ask a node for the same; a class that keeps its tasks apart is a kind of its own."""
+    """For each class the number of its kind: those that ask a node for the same.
+
+    A class that keeps its tasks apart is a kind of its own.
+    """
     number: dict[tuple[object, ...], int] = {}
     return np.array(
         [
@@ -156,7 +153,7 @@ class _Room:
 
 
 def _connected_pieces(q: Quotient, room: _Room, limit: int) -> list[tuple[int, ...]] | None:
-    """Every connected set of tasks that fits on some node, as counts per class; None if there are more than `limit`.
+    """Every connected set of tasks that fits on some node, as counts per class; None above `limit`.
 
     Each connected set has a member without which it is still connected, so growing by one task at a
     time reaches all.
@@ -186,7 +183,10 @@ def _connected_pieces(q: Quotient, room: _Room, limit: int) -> list[tuple[int, .
 
 
 def _maximal_fills(room: _Room, j: int, shapes: list[Shape], limit: int) -> list[list[int]] | None:
-    """The multisets of shapes that one node of class j has room for and to which no shape can be added; None above `limit`."""
+    """The multisets of shapes that fill one node of class j; None above `limit`.
+
+    No further shape fits into any of them.
+    """
     usable = [s for s, shape in enumerate(shapes) if room.fits(j, shape)]
     fills: list[list[int]] = []
     visits = 0
@@ -217,7 +217,9 @@ def _maximal_fills(room: _Room, j: int, shapes: list[Shape], limit: int) -> list
 def _program(
     q: Quotient, pieces: Ints, piece_shape: Ints, fill_class: Ints, fill_shapes: Ints
 ) -> IntegerProgram:
-    """Maximise the traffic kept; each task in one piece, each piece in a fill, each fill on a node."""
+    """Most traffic kept, with each task in one piece, each piece in a fill, each fill on a node."""
+    from scipy.sparse import coo_array
+
     classes, shapes, node_classes = len(q.count), fill_shapes.shape[1], len(q.nodes)
     p, c = np.nonzero(pieces)
     f, s = np.nonzero(fill_shapes)
@@ -229,7 +231,7 @@ def _program(
     )
     rows, columns = classes + shapes + node_classes, len(pieces) + len(fills)
     return IntegerProgram(
-        gain=np.concatenate([kept_by(q, pieces), np.zeros(len(fills))]),
+        gain=np.concatenate([traffic_inside(q, pieces), np.zeros(len(fills))]),
         matrix=coo_array((value.astype(np.float64), (row, column)), shape=(rows, columns)).tocsr(),
         low=np.concatenate([q.count, np.full(shapes + node_classes, -np.inf)]).astype(np.float64),
         high=np.concatenate([q.count, np.zeros(shapes), q.nodes]).astype(np.float64),

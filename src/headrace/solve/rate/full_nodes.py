@@ -49,11 +49,11 @@ def choose_patterns(q: Quotient, ways: list[Ints]) -> list[tuple[int, Ints]] | N
     from scipy.sparse import csr_array  # scipy takes long to load
 
     from headrace.solve.proof.integer_program import Budget, IntegerProgram, maximise
-    from headrace.solve.proof.patterns import kept_by
+    from headrace.solve.symmetry import traffic_inside
 
     patterns = np.concatenate(ways)
     node_class = np.repeat(np.arange(len(ways)), [len(some) for some in ways])
-    kept = kept_by(q, patterns)
+    kept = traffic_inside(q, patterns)
     every = np.concatenate([q.count, q.nodes]).astype(np.float64)  # task and node, exactly once
     of_class = node_class == np.arange(len(ways))[:, None]
     rows = csr_array(np.vstack([patterns.T, of_class]).astype(np.float64))
