@@ -118,6 +118,43 @@ def searching(command: Command) -> Command:
     return command
 
 
+WHAT_IF = (
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="PATH=VALUE",
+        help="What if a value were another? Repeatable.",
+    ),
+    click.option(
+        "--price",
+        "prices",
+        multiple=True,
+        metavar="TYPE=P",
+        help="What if a machine type cost this? Repeatable.",
+    ),
+    click.option(
+        "--add",
+        "added",
+        multiple=True,
+        metavar="TYPE=N",
+        help="What if there were more machines? Repeatable.",
+    ),
+    click.option(
+        "--without",
+        multiple=True,
+        metavar="NODE",
+        help="What if a node, or a range, were gone? Repeatable.",
+    ),
+    click.option(
+        "--rate-factor",
+        type=float,
+        metavar="X",
+        help="What if all spouts emitted X times as much?",
+    ),
+)
+
+
 def what_if(command: Command) -> Command:
     """The options that try a change; the command gets them as one `what_if`."""
 
@@ -142,41 +179,7 @@ def what_if(command: Command) -> Command:
         )
         return command(what_if=change, **rest)
 
-    for option in (
-        click.option(
-            "--set",
-            "settings",
-            multiple=True,
-            metavar="PATH=VALUE",
-            help="What if a value were another? Repeatable.",
-        ),
-        click.option(
-            "--price",
-            "prices",
-            multiple=True,
-            metavar="TYPE=P",
-            help="What if a machine type cost this? Repeatable.",
-        ),
-        click.option(
-            "--add",
-            "added",
-            multiple=True,
-            metavar="TYPE=N",
-            help="What if there were more machines? Repeatable.",
-        ),
-        click.option(
-            "--without",
-            multiple=True,
-            metavar="NODE",
-            help="What if a node, or a range, were gone? Repeatable.",
-        ),
-        click.option(
-            "--rate-factor",
-            type=float,
-            metavar="X",
-            help="What if all spouts emitted X times as much?",
-        ),
-    ):
+    for option in WHAT_IF:
         wrapped = option(wrapped)
     return wrapped
 
