@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 
 ZERO, ONE, NONE = (cast("int", np.int64(value)) for value in (0, 1, -1))
 
@@ -67,7 +67,7 @@ class _KeptCode(FunctionCache):
 
     def __init__(self, function: Callable[..., Any], allocates: bool) -> None:
         super().__init__(function)
-        self._cache_file._source_stamp = _stamp_of_sources()
+        self._cache_file._source_stamp = _stamp_of_sources()  # pyright: ignore[reportPrivateUsage]
         self._allocates = allocates
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
