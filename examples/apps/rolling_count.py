@@ -115,7 +115,7 @@ def topology(
 def expected(
     batches: int, *, sentences: int = 1000, window: int = 3, seed: int = 0
 ) -> list[dict[str, int]]:
-    """After each batch the counts in the window, counted anew from its sentences."""
+    """After each batch the counts in the window, counted again from its sentences."""
     chosen = word_numbers(np.arange(batches * sentences), seed)
     spans = (
         (max(0, batch + 1 - window) * sentences, (batch + 1) * sentences)

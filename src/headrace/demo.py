@@ -92,7 +92,8 @@ class Improvement:
         if planned is not None:
             self.world.apply(planned)
         now = self.plan.current()
-        assert now is not None
+        if now is None:
+            raise RuntimeError("the demo runs without a plan")
         self.made = entry, now, predict_batch(problem, assignment_from_placement(problem, now))
 
 
@@ -124,7 +125,8 @@ def run_demo(folder: Path, say: Say) -> DemoRun:
             folder / "run", batches=2 * BATCHES, telemetry=telemetry, listen=halves.listen
         )
         site.run(topology, plan, settings)
-    assert halves.made is not None
+    if halves.made is None:
+        raise RuntimeError(f"the demo ended after {len(halves.batches)} batches, before a decision")
     entry, second, prediction = halves.made
     known = halves.batches[BATCHES // 2 : BATCHES]
     return DemoRun(

@@ -76,7 +76,7 @@ def test_a_rate_is_what_batches_hold_over_the_time_they_take_however_they_come(
 
 
 @pytest.mark.parametrize("interval_s", [2.0, 10.0])
-def test_the_running_plan_is_foretold_as_it_was_measured_however_often_batches_come(
+def test_the_running_plan_is_predicted_as_it_was_measured_however_often_batches_come(
     interval_s: float,
 ) -> None:
     # The profile's 5 points were measured in windows of one second with one batch in each: 50 ms a
@@ -85,21 +85,21 @@ def test_the_running_plan_is_foretold_as_it_was_measured_however_often_batches_c
         problem(LINES / interval_s), [batch(0), batch(1), batch(2, 99.0)], window_s=1
     )
     assert told.current is not None
-    foretold, found = predict_batch(told, told.current), median_figures([batch(0)], APART)
-    assert foretold.seconds == pytest.approx(found.seconds)
-    assert foretold.remote_bytes == pytest.approx(found.remote_bytes)
-    assert foretold.cpu_ms == pytest.approx(found.cpu_ms)
+    predicted, found = predict_batch(told, told.current), median_figures([batch(0)], APART)
+    assert predicted.seconds == pytest.approx(found.seconds)
+    assert predicted.remote_bytes == pytest.approx(found.remote_bytes)
+    assert predicted.cpu_ms == pytest.approx(found.cpu_ms)
     assert found.cpu_ms == {"a": 100, "b": 300}
 
 
-def test_another_plan_is_foretold_from_the_same_batches() -> None:
+def test_another_plan_is_predicted_from_the_same_batches() -> None:
     told = with_batch_times(problem(LINES / 5), [batch(0)], window_s=1)
-    foretold = predict_batch(told, assignment_from_placement(told, BESIDE))
-    assert foretold.remote_bytes == pytest.approx(LINES * BYTES / 2)
-    assert foretold.cpu_ms == pytest.approx({"a": 250, "b": 150})
+    predicted = predict_batch(told, assignment_from_placement(told, BESIDE))
+    assert predicted.remote_bytes == pytest.approx(LINES * BYTES / 2)
+    assert predicted.cpu_ms == pytest.approx({"a": 250, "b": 150})
     # Half the bytes stay: 250 kB less at 4 Mbit/s are half a second; both split tasks still run at
     # once.
-    assert foretold.seconds == pytest.approx(BATCH_S - 0.5)
+    assert predicted.seconds == pytest.approx(BATCH_S - 0.5)
 
 
 def test_without_batches_nothing_is_known_of_their_times() -> None:

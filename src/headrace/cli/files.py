@@ -198,8 +198,7 @@ def storm(source: str, topology: str | None, window: str, out: str | None, as_js
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the shell completion script: eval "$(headrace completion bash)"."""
-    from click.shell_completion import get_completion_class
+    from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-    kind = get_completion_class(shell)
-    assert kind is not None
+    kind = {"bash": BashComplete, "fish": FishComplete, "zsh": ZshComplete}[shell]
     click.echo(kind(main, {}, "headrace", "_HEADRACE_COMPLETE").source())

@@ -7,7 +7,6 @@ the claims marked quick, in seconds. The quick run writes nothing.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import time
@@ -29,6 +28,7 @@ from headrace.lab.claims import (
 )
 from headrace.lab.machine import machine
 from headrace.model.files import write_whole
+from headrace.model.modules import load_module
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,13 +57,7 @@ Measure = Callable[[bool, "Callable[[], SparkSession]"], Experiment]
 
 def experiment_of(folder: Path) -> Measure:
     """The function `measure` of a paper's experiment.py."""
-    spec = importlib.util.spec_from_file_location(f"papers_{folder.name}", folder / "experiment.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # frozen dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module.measure
+    return load_module(f"papers_{folder.name}", folder / "experiment.py").measure
 
 
 def run(folder: Path, *, quick: bool, spark: Callable[[], SparkSession]) -> list[str]:

@@ -54,7 +54,8 @@ def headrace(
     if x is None:
         classes, refused = drop_impossible_topologies(problem, classes)
         x = search_counts(problem, classes, request, move_cost or 0.0)
-        assert x is not None, "what was found with less effort is found with more"
+        if x is None:
+            raise RuntimeError("what was found with less effort is found with more")
     return assign_tasks(problem, classes, x, refused)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from headrace.errors import InvalidInput
+from headrace.model.modules import load_module
 from headrace.model.nearest import nearest
 from headrace.model.topology import Topology
 
@@ -28,13 +27,7 @@ def load(app: str) -> ModuleType:
         file = known[app]
     if not file.exists():
         raise InvalidInput(f"{app}: no such file")
-    name = f"headrace_app_{file.stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+    module = load_module(f"headrace_app_{file.stem}", file)
     _send_by_value(module)
     return module
 

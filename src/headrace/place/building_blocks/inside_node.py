@@ -75,5 +75,6 @@ def _parts(
         np.full(fewest, math.ceil(tasks / fewest)),
         seed=seed,
     )
-    assert part is not None, "parts of ceil(t / w) tasks always hold t tasks"
+    if part is None:
+        raise RuntimeError("parts of ceil(t / w) tasks always hold t tasks")
     return part
