@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from headrace.demo import DemoRun
 from headrace.figures import NONE, number, percent
 from headrace.terminal.console import table
+
+if TYPE_CHECKING:
+    from headrace.demo import DemoRun
 
 
 def live_run(ran: DemoRun) -> RenderableType:

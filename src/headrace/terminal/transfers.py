@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
 from headrace.figures import NONE, number
-from headrace.move.blocks import Class, Superclass
-from headrace.move.change import Arrival
-from headrace.move.safe_order import SafeOrder
-from headrace.move.steps import Moves, Step
 from headrace.terminal.console import MOST_ROWS, count_rest, remarks, table
+
+if TYPE_CHECKING:
+    from headrace.move.blocks import Class, Superclass
+    from headrace.move.change import Arrival
+    from headrace.move.safe_order import SafeOrder
+    from headrace.move.steps import Moves, Step
 
 MOST_TRANSFERS = 6  # of a step
 MOST_PAIRS = 16  # of a class
