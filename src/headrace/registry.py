@@ -16,13 +16,15 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from headrace.errors import InvalidInput
 from headrace.model.nearest import nearest
 from headrace.model.request import Request
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 FOLDERS = ("place", "size", "provision", "move")  # each has a dict SCHEDULERS
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -151,6 +153,8 @@ def _ours(folder: str) -> Mapping[str, str]:
 
 def _plug_ins(folder: str) -> dict[str, EntryPoint]:
     """Algorithms of installed packages; ours come first where names are the same."""
+    from importlib.metadata import entry_points
+
     found = {point.name: point for point in entry_points(group=f"headrace.{folder}")}
     return {name: found[name] for name in sorted(found) if name not in _ours(folder)}
 

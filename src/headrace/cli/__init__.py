@@ -3,6 +3,13 @@
 Heavy imports happen inside the command that needs them.
 """
 
+import gc
+import os
+
+# While hundreds of modules load, there is nothing to collect, and no plug-in of pydantic to find.
+gc.set_threshold(100_000)
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+
 from headrace.cli import (
     choices,
     demo,
