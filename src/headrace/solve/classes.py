@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.errors import Unsupported
-from headrace.model.arrays import Bools, Floats, Ints, totals
+from headrace.model.arrays import Bools, Floats, Ints, distinct, totals
 from headrace.model.problem import CPU, MEMORY, UNPLACED, Problem, Stream
 from headrace.solve.instance import Instance
 
@@ -56,7 +56,7 @@ class Classes:
 def _stay(node: Ints, tasks: Ints, current: Ints, left: Ints) -> Ints:
     """Keep tasks where they are as long as the counts last; the others."""
     stays = np.zeros(len(tasks), dtype=bool)
-    for n in np.unique(current[tasks]).tolist():
+    for n in distinct(current[tasks]).tolist():
         if n != UNPLACED:
             here = np.flatnonzero(current[tasks] == n)[: left[n]]
             stays[here] = True

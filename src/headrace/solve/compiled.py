@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -49,12 +49,35 @@ def inlined(function: _Function) -> _Function:
     return _compile(function, _nrt=False, forceinline=True)
 
 
-def _compile(function: _Function, *, forceinline: bool = False, **options: Any) -> _Function:
-    # Stated even where False: numba hands the caller's choice down to functions that have none.
-    compile_with = cast("Any", numba.njit(forceinline=forceinline, **options))
-    dispatcher = compile_with(function)
-    dispatcher._cache = _KeptCode(function, options.get("_nrt", True))
-    return cast("_Function", dispatcher)
+def _compile(function: _Function, **options: Any) -> _Function:
+    return cast("_Function", update_wrapper(_Kernel(function, options), function))
+
+
+class _Kernel:
+    """A function that meets numba at its first call.
+
+    A command needs few of the kernels it imports, and each costs numba a look at its signature and
+    a walk over the files on disk.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self._function, self._options = function, options
+
+    def __call__(self, *values: Any) -> Any:
+        return self._dispatcher(*values)
+
+    @cached_property
+    def _dispatcher(self) -> Any:
+        # Stated even where False: numba hands the caller's choice down to functions without one.
+        options = {"forceinline": False, **self._options}
+        dispatcher = cast("Any", numba.njit(**options))(self._function)
+        dispatcher._cache = _KeptCode(self._function, options.get("_nrt", True))
+        return dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What a kernel that calls this one gets to see."""
+        return self._dispatcher._numba_type_
 
 
 class _KeptCode(FunctionCache):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints
+from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints, distinct
 from headrace.solve.instance import Instance
 
 
@@ -234,7 +234,7 @@ def _slots_matter(count: Ints, group: Ints, memory: Floats, heap: Floats, slots:
     """Whether some node with a free slot could run out of slots when every task goes there."""
     if not len(count):
         return False
-    present = np.unique(group)
+    present = distinct(group)
     # Each bin but one is more than half full in any sensible packing, so twice the volume is
     # enough.
     with np.errstate(invalid="ignore"):

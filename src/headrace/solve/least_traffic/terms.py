@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints
+from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints, distinct
 from headrace.solve.instance import Instance
 
 LEAST_SCARCITY = 0.02  # a resource of which there is plenty still counts for so much in a size
@@ -61,7 +61,7 @@ def terms_of(
     unit, size = sizes_of(instance, limit)
     heap = instance.heap * (1 + TOLERANCE / 2)
     member_start, member, packed = members_of(instance, heap)
-    slotted = bool(packed.any() or (instance.slots < len(np.unique(instance.group))).any())
+    slotted = bool(packed.any() or (instance.slots < len(distinct(instance.group))).any())
     moving = current is not None
     costs = np.zeros(classes) if move_cost is None or not moving else move_cost.astype(np.float64)
     most = instance.total_weight + float((costs * instance.count).sum())
