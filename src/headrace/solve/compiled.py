@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cache, cached_property, update_wrapper
+from functools import cache, cached_property, partial, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import llvmlite.binding as llvm
 import numba
 import numpy as np
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.runtime.nrt import rtsys
 
 ZERO, ONE, NONE = (cast("int", np.int64(value)) for value in (0, 1, -1))
@@ -80,6 +81,31 @@ class _Kernel:
         return self._dispatcher._numba_type_
 
 
+class _KeptKernel(CompileResultCacheImpl):
+    """Machine code, loaded alone.
+
+    The bitcode kept beside it is for kernels that call this one and are compiled later. It takes
+    longer to read than the code, so it waits for them.
+    """
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        try:
+            (name, _, (code, bitcode)), described, *_ = payload
+            codegen = target_context.codegen()
+            codegen._engine._defined_symbols |= {
+                described.llvm_func_name,
+                described.llvm_cpython_wrapper_name,
+                described.llvm_cfunc_wrapper_name,
+            }
+            nothing = llvm.parse_assembly("").as_bitcode()
+            kept = ((name, "object", (code, nothing)), *payload[1:])
+            result = super().rebuild(target_context, kept)
+        except (AttributeError, TypeError, ValueError):  # another numba: its own way
+            return super().rebuild(target_context, payload)
+        result.library._get_module_for_linking = cache(partial(llvm.parse_bitcode, bitcode))
+        return result
+
+
 class _KeptCode(FunctionCache):
     """Machine code on disk, good as long as no file beside this one changes.
 
@@ -87,6 +113,8 @@ class _KeptCode(FunctionCache):
     loaded without setting up what only compiling needs: that imports half of numba and scipy's
     linear algebra, and takes longer than most searches. numba does it before it compiles.
     """
+
+    _impl_class = _KeptKernel
 
     def __init__(self, function: Callable[..., Any], allocates: bool) -> None:
         super().__init__(function)
