@@ -42,7 +42,7 @@ demo: $(READY)
 	@$(BIN)/headrace demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
 
 integration: $(READY)
 	$(BIN)/python -m pytest tests/integration

@@ -20,10 +20,11 @@ hypothesis.settings.load_profile("headrace")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs Spark, so that `-m 'not spark'` runs the quick tests."""
+    """Mark what needs Spark: `-m 'not spark'` runs the rest, one process holds the session."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

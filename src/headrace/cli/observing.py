@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 import click
@@ -149,12 +149,7 @@ class Interrupt:
         self._before = signal.signal(signal.SIGINT, self._end)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         signal.signal(signal.SIGINT, self._before)
 
     def _end(self, number: int, frame: FrameType | None) -> None:

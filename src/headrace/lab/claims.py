@@ -20,7 +20,7 @@ Status = Literal["reproduced", "shape only", "not reproduced"]
 STATUSES: tuple[Status, ...] = ("reproduced", "shape only", "not reproduced")
 HOW = {
     "computed": "computed from the paper's own data with its own algorithm",
-    "modelled": "the judge's model stands for the paper's hardware",
+    "modelled": "computed by the judge's model instead of measured on the paper's hardware",
     "run": "run on Spark on this machine",
 }
 NEEDED = ("id", "where", "says", "value", "status", "how", "derivation")
