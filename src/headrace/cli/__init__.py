@@ -15,6 +15,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
 
 from headrace.cli import (
     choices,
+    comparing,
     demo,
     export,
     files,
@@ -30,6 +31,7 @@ from headrace.cli.shared import main
 
 __all__ = [
     "choices",
+    "comparing",
     "demo",
     "export",
     "files",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headrace.judge.explain import Costly
     from headrace.library.case import Case
     from headrace.model.what_if import WhatIf
-    from headrace.planner import Outcome, Plan, TradeOff
+    from headrace.planner import Outcome, Plan, TradeOff, Yardstick
 
     Make = Callable[[Case, float], Sequence[Outcome]]  # from a case and the load asked about
 
@@ -97,31 +97,40 @@ def finish(
     compact: bool = False,
     more: dict[str, Any] | None = None,
     curve: TradeOff | None = None,
+    yardstick: Yardstick | None = None,
 ) -> None:
     """Print what was planned, and write it where asked; the curve is for the page."""
     if out is not None:
-        save(out, _text(found, out, command, compact, curve))
+        save(out, _text(found, out, command, compact, curve, yardstick))
     if as_json:
         print_json(found.to_json(compact) | (more or {}))
         return
     from headrace import terminal
 
     results = found.results
-    terminal.show(terminal.plan(found.plan) if len(results) == 1 else terminal.comparison(results))
+    terminal.show(
+        terminal.plan(found.plan) if len(results) == 1 else terminal.comparison(results, yardstick)
+    )
     if found.before is not None:
         terminal.show(terminal.what_if(found.before, results, found.what_if.words()))
     if out is not None:
         click.echo(f"wrote {out}")
 
 
-def _text(found: Answer, out: str, command: str, compact: bool, curve: TradeOff | None) -> str:
+def _text(
+    found: Answer,
+    out: str,
+    command: str,
+    compact: bool,
+    curve: TradeOff | None,
+    yardstick: Yardstick | None,
+) -> str:
     """What goes into the file: a page, a plan that stands alone, or the results."""
     if Path(out).suffix == ".html":
         from headrace.page import page
 
-        title = ", ".join(found.results[0].problem.topologies[:3])
         asked = " ".join([command, *found.what_if.words()])
-        return page(found.results, title=title, command=asked, curve=curve)
+        return page(found.results, command=asked, curve=curve, yardstick=yardstick)
     if len(found.results) == 1:
         return text_for(out, found.plan.to_json(compact=compact, alone=True))
     return text_for(out, results_json(found.results, compact))

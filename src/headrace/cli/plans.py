@@ -1,4 +1,4 @@
-"""Commands about where tasks run: place, judge, compare and explain."""
+"""Commands about where tasks run: place, judge and explain."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.answers import answer, as_plan, collect, explanation_json, finish
+from headrace.cli.answers import answer, as_plan, explanation_json, finish
 from headrace.cli.shared import (
     FILES,
     JSON,
@@ -84,41 +84,6 @@ def judge(
         return [judge_case(case, objective=objective)]
 
     finish(answer(files, what_if, make), as_json, out, f"headrace judge {' '.join(files)}")
-
-
-@main.command()
-@FILES
-@by_option("place", multiple=True, help="Schedulers to compare; absent: all.")
-@searching
-@what_if
-@JSON
-@OUT
-def compare(
-    files: tuple[str, ...],
-    by: tuple[str, ...],
-    options: tuple[str, ...],
-    objective: str,
-    seed: int,
-    steps: int | None,
-    seconds: float | None,
-    what_if: WhatIf,
-    as_json: bool,
-    out: str | None,
-) -> None:
-    """The same problem through many schedulers, in one table."""
-    from headrace import planner
-    from headrace.registry import names
-
-    if options or steps is not None:
-        raise click.UsageError(
-            "compare takes options from the file's `options`, and steps from the problem's size"
-        )
-
-    def make(case: Case, _: float) -> Sequence[Outcome]:
-        found = planner.compare(case.problem, by, objective=objective, seed=seed, seconds=seconds)
-        return collect(found, len(by) or len(names("place")))
-
-    finish(answer(files, what_if, make), as_json, out, f"headrace compare {' '.join(files)}")
 
 
 @main.command()

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from headrace.errors import InvalidInput
 from headrace.model.nearest import nearest
 from headrace.model.output import save, text_for
-from headrace.planner import Outcome, Plan, Refusal, best
+from headrace.planner import Outcome, Plan, Refusal, Yardstick, best
 from headrace.planner.result import pandas_for
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = (
+COLUMNS = (  # of reports; the number of tasks goes before them
     "inter_node_traffic",
     "nodes_used",
     "workers_used",
@@ -33,11 +33,12 @@ class Comparison:
     """A table of plans and refusals, in the order of the schedulers asked."""
 
     rows: tuple[Outcome, ...]
+    yardstick: Yardstick | None = None  # None: the objective of the plans
 
     @property
     def best(self) -> Plan | None:
         """The best feasible plan; None if there is none."""
-        return best(self.rows)
+        return best(self.rows, self.yardstick)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per scheduler, with why there is no plan where there is none."""
@@ -61,8 +62,7 @@ class Comparison:
         """The table and the best plan as one HTML page, which needs no network."""
         from headrace.page import page
 
-        topologies = self.rows[0].problem.topologies
-        return page(self.rows, title=title or ", ".join(topologies[:3]), command=command)
+        return page(self.rows, title=title, command=command, yardstick=self.yardstick)
 
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self.rows)
@@ -91,7 +91,7 @@ class Comparison:
 
 def _row(row: Outcome) -> dict[str, Any]:
     if isinstance(row, Refusal):
-        empty = dict.fromkeys(("seconds", *COLUMNS))
+        empty = dict.fromkeys(("seconds", "tasks", *COLUMNS))
         return {
             "scheduler": row.scheduler,
             "feasible": None,
@@ -105,6 +105,7 @@ def _row(row: Outcome) -> dict[str, Any]:
         "scheduler": row.scheduler,
         "feasible": report.feasible,
         "seconds": row.seconds,
+        "tasks": row.problem.task_count,
         **figures,
         "refusal": broken or None,
     }

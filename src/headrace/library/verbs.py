@@ -16,7 +16,6 @@ from headrace.library.comparison import Comparison
 from headrace.model.plan import assignment_from
 from headrace.planner import Plan
 from headrace.planner.placing import check_objective
-from headrace.planner.result import Outcome
 from headrace.registry import By, names
 
 
@@ -62,12 +61,17 @@ def compare(
     case: Source,
     by: Sequence[By] = (),
     *,
+    stage: str = "place",
     objective: str = "traffic",
+    budget: float | None = None,
+    rate: float | None = None,
     seed: int = 0,
     steps: int | None = None,
     seconds: float | None = None,
 ) -> Comparison:
-    """The same problem through many schedulers; absent: all. A refusal is a row like any other.
+    """The same case through many algorithms of a stage; absent: all. A refusal is a row too.
+
+    Stages are `place`, `size` and `provision`; a rate or a budget is for the latter two.
 
     >>> import headrace as hr
     >>> table = hr.compare(hr.example("quickstart.yaml"), by=["headrace", "storm-even"])
@@ -75,12 +79,19 @@ def compare(
     (['headrace', 'storm-even'], 'headrace')
     """
     found = as_case(case)
-    rows: list[Outcome] = []
-    for row in planner.compare(
-        found.problem, by, objective=objective, seed=seed, steps=steps, seconds=seconds
-    ):
-        rows.append(_made_from(row, found) if isinstance(row, Plan) else row)
-    return Comparison(tuple(rows))
+    chosen = planner.yardstick(stage, objective, rate)
+    if stage == "place":
+        limits = {"objective": objective, "seed": seed, "steps": steps, "seconds": seconds}
+        results = planner.compare(found.problem, by, **limits)  # pyright: ignore[reportArgumentType]
+    else:
+        results = planner.compare_counts(
+            stage, found.workload, by, budget=budget, rate=rate, seed=seed, seconds=seconds
+        )
+    rows = (
+        _made_from(row, found) if isinstance(row, Plan) and stage == "place" else row
+        for row in results
+    )
+    return Comparison(tuple(rows), chosen)
 
 
 def size(

@@ -20,7 +20,7 @@ from headrace.page.sheet import sheet
 from headrace.page.topology import topology
 from headrace.page.trade_off import trade_off
 from headrace.page.view import View
-from headrace.planner import TradeOff
+from headrace.planner import TradeOff, Yardstick
 from headrace.planner.result import Outcome
 
 __all__ = ["comparison_fragment", "page", "plan_fragment", "problem_fragment"]
@@ -39,14 +39,18 @@ SECTIONS: tuple[Callable[[View], Html], ...] = (
 def page(
     results: Sequence[Outcome],
     *,
-    title: str,
+    title: str | None = None,
     command: str | None = None,
     curve: TradeOff | None = None,
+    yardstick: Yardstick | None = None,
 ) -> str:
     """One HTML document about plans of one problem; the same results give the same bytes."""
     if not results:
         raise InvalidInput("no result to show: a page needs at least one plan or refusal")
-    view = View.of(results, title, command, curve)
+    if title is None:
+        problem = next((result.problem for result in results if result.problem is not None), None)
+        title = ", ".join(problem.topologies[:3]) if problem is not None else "headrace"
+    view = View.of(results, title, command, curve, yardstick)
     first = view.results[0]
     made = f"headrace {headrace.__version__}, objective {first.objective}, seed {first.seed}."
     sections = (section(view) for section in SECTIONS)

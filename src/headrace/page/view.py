@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from headrace import planner
+from headrace.errors import InvalidInput
 from headrace.figures import DUST
-from headrace.judge.report import FIGURES
 from headrace.judge.traffic import Workers, stream_crossing
 from headrace.model.problem import UNPLACED, Assignment, Ints, Problem
-from headrace.planner import TradeOff
+from headrace.planner import TradeOff, Yardstick, yardstick
 from headrace.planner.result import Outcome, Plan
 from headrace.words import STATES, plan_of, plans_of, state
 
@@ -49,13 +49,19 @@ class View:
     title: str
     command: str | None
     curve: TradeOff | None = None  # of rate against cost, around the plan
+    yardstick: Yardstick | None = None  # None: the objective of the plans
 
     @staticmethod
     def of(
-        results: Sequence[Outcome], title: str, command: str | None, curve: TradeOff | None = None
+        results: Sequence[Outcome],
+        title: str,
+        command: str | None,
+        curve: TradeOff | None = None,
+        yardstick: Yardstick | None = None,
     ) -> View:
         """Order the results; among equals the order given stays."""
-        return View(tuple(sorted(results, key=_rank)), title, command, curve)
+        ordered = sorted(results, key=partial(_rank, by=yardstick))
+        return View(tuple(ordered), title, command, curve, yardstick)
 
     @cached_property
     def plans(self) -> list[Plan]:
@@ -65,8 +71,7 @@ class View:
     @cached_property
     def best(self) -> Plan | None:
         """The best feasible plan."""
-        best = planner.best(self.results)
-        return None if best is None else plan_of(best)
+        return planner.best(self.results, self.yardstick)
 
     @property
     def shown(self) -> Plan | None:
@@ -76,7 +81,10 @@ class View:
     @property
     def problem(self) -> Problem:
         """The problem of the plan to look at."""
-        return (self.shown or self.results[0]).problem
+        found = (self.shown or self.results[0]).problem
+        if found is None:
+            raise InvalidInput("nothing to draw: every algorithm refused")
+        return found
 
     @cached_property
     def operators(self) -> tuple[Operator, ...]:
@@ -84,14 +92,12 @@ class View:
         return operators(self.problem)
 
 
-def _rank(result: Outcome) -> tuple[int, int, float, int]:
+def _rank(result: Outcome, by: Yardstick | None) -> tuple[int, int, float, int]:
     """The order of `planner.best`; behind it what that leaves out: incomplete, broken, refused."""
     plan, kind = plan_of(result), STATES.index(state(result))
     if plan is None:
         return (kind, 0, 0.0, 0)
-    value = getattr(plan.report, FIGURES[plan.objective])
-    score = np.inf if value is None else float(value)
-    score = -score if plan.objective == "rate" else score
+    score = (by or yardstick("place", plan.objective)).score(plan)
     return (kind, len(plan.report.unplaced), score, plan.report.nodes_used)
 
 

@@ -4,14 +4,23 @@ No algorithm times, scores or logs itself. The library, the loop, the lab and Sp
 come through here.
 
     result.py     a plan, or the refusal in its place
-    placing.py    place, compare, judge a plan that is given
+    placing.py    place, judge a plan that is given
     sizing.py     size and provision: counts and machines, for absolute rates
+    comparing.py  the same question to many algorithms
     stages.py     all stages, and what moves from the current plan
     trade_off.py  rate against cost around a plan
 """
 
 from headrace.judge.report import FIGURES
-from headrace.planner.placing import DEFAULT, best, compare, judge_current, place
+from headrace.planner.comparing import (
+    Yardstick,
+    best,
+    compare,
+    compare_counts,
+    compare_movers,
+    yardstick,
+)
+from headrace.planner.placing import DEFAULT, judge_current, place
 from headrace.planner.result import Outcome, Plan, Refusal
 from headrace.planner.sizing import provision, size
 from headrace.planner.stages import plan
@@ -28,12 +37,16 @@ __all__ = [
     "Point",
     "Refusal",
     "TradeOff",
+    "Yardstick",
     "best",
     "compare",
+    "compare_counts",
+    "compare_movers",
     "judge_current",
     "place",
     "plan",
     "provision",
     "size",
     "trade_off",
+    "yardstick",
 ]

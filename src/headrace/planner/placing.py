@@ -1,20 +1,18 @@
-"""Place a problem's tasks with one algorithm or with many, and judge a plan that is there."""
+"""Place a problem's tasks, and judge a plan that is there."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
-import numpy as np
-
-from headrace.errors import HeadraceError, InvalidInput, Unsupported
+from headrace.errors import InvalidInput
 from headrace.judge.bounds import Bound, bound, no_bound
 from headrace.judge.report import FIGURES, judge
 from headrace.model.plan import assignment_from
 from headrace.model.problem import Problem
 from headrace.model.request import Deadline, Request
-from headrace.planner.result import Outcome, Plan, Refusal
-from headrace.registry import Algorithm, By, find, names
+from headrace.planner.result import Plan
+from headrace.registry import Algorithm, By, find
 
 DEFAULT = "headrace"
 BOUND_SHARE = 0.25  # of the seconds given: what a bound may take even if the search took them all
@@ -70,43 +68,6 @@ def check_objective(objective: str) -> None:
         raise InvalidInput(f"no objective `{objective}`; there are: {', '.join(FIGURES)}")
 
 
-def compare(
-    problem: Problem,
-    by: Sequence[By] = (),
-    *,
-    objective: str = "traffic",
-    seed: int = 0,
-    steps: int | None = None,
-    seconds: float | None = None,
-) -> Iterator[Outcome]:
-    """The same problem through many schedulers, one after another; a refusal is a result too."""
-    check_objective(objective)
-    deadline = None if seconds is None else Deadline(seconds)
-    limit = bound(problem, FIGURES[objective], deadline=deadline)
-    for one in by or names("place"):
-        try:
-            yield place(
-                problem,
-                one,
-                objective=objective,
-                seed=seed,
-                steps=steps,
-                seconds=seconds,
-                limit=limit,
-            )
-        except HeadraceError as error:
-            yield Refusal(_name(one), objective, seed, 0.0, problem, error)
-        except Exception as error:
-            if find("place", one).ours:
-                raise
-            broken = Unsupported(f"it raised {type(error).__name__}: {error}")
-            yield Refusal(_name(one), objective, seed, 0.0, problem, broken)
-
-
-def _name(by: By) -> str:
-    return by if isinstance(by, str) else find("place", by).name
-
-
 def judge_current(
     problem: Problem, *, objective: str = "traffic", scheduler: str = "given"
 ) -> Plan:
@@ -118,17 +79,3 @@ def judge_current(
     report = judge(problem, problem.current, objective=objective)
     took = time.perf_counter() - start
     return Plan(scheduler, objective, 0, took, problem, problem.current, report)
-
-
-def best(results: Sequence[Outcome]) -> Plan | None:
-    """The best feasible plan for its objective, then by nodes, then by rate; None if none is."""
-    feasible = [r for r in results if isinstance(r, Plan) and r.report.feasible]
-
-    def key(plan: Plan) -> tuple[float, int, float]:
-        rate = np.inf if plan.report.max_rate is None else plan.report.max_rate
-        highest = plan.objective == "rate"
-        value = rate if highest else getattr(plan.report, FIGURES[plan.objective])
-        score = np.inf if value is None else round(float(value), 9)
-        return (-score if highest else score, plan.report.nodes_used, -rate)
-
-    return min(feasible, key=key, default=None)

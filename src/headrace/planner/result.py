@@ -127,7 +127,7 @@ class Plan:
         """The report as one HTML page, which needs no network."""
         from headrace.page import page
 
-        return page([self], title=title or ", ".join(self.problem.topologies[:3]), command=command)
+        return page([self], title=title, command=command)
 
     def __repr__(self) -> str:
         from headrace.words import plan_in_two_lines
@@ -148,7 +148,7 @@ class Refusal:
     objective: str
     seed: int
     seconds: float
-    problem: Problem
+    problem: Problem | None  # None: its tasks were still to be counted
     error: HeadraceError
 
     def to_json(self, *, compact: bool = False) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class _Kernel:
     @cached_property
     def _dispatcher(self) -> Any:
         # Stated even where False: numba hands the caller's choice down to functions without one.
-        options = {"forceinline": False, **self._options}
+        options: dict[str, Any] = {"forceinline": False, **self._options}
         dispatcher = cast("Any", numba.njit(**options))(self._function)
         dispatcher._cache = _KeptCode(self._function, options.get("_nrt", True))
         return dispatcher

@@ -10,7 +10,7 @@ from headrace.terminal.plans import plan
 from headrace.terminal.reasons import explanation, stream_table
 from headrace.terminal.runs import live_run
 from headrace.terminal.schedulers import comparison, scheduler_list
-from headrace.terminal.transfers import class_tables, moves, safe_order
+from headrace.terminal.transfers import class_tables, movers, moves, safe_order
 
 __all__ = [
     "class_tables",
@@ -18,6 +18,7 @@ __all__ = [
     "difference",
     "explanation",
     "live_run",
+    "movers",
     "moves",
     "plan",
     "remarks",

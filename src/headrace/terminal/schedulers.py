@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
 from headrace.figures import NONE, duration, number, percent, sustained_rate
-from headrace.judge.report import FIGURES
-from headrace.planner import best
+from headrace.planner import Yardstick, best, yardstick
 from headrace.planner.result import Outcome, Plan
 from headrace.registry import Entry
 from headrace.terminal.console import bullets, table
-from headrace.words import plan_of, reasons
+from headrace.words import plan_of, plans_of, reasons
 
-COLUMNS = ("ratio", "inter-worker", "nodes", "workers", "max rate", "gap", "time")
+Cell = Callable[[Plan], str]
+
+COLUMNS: dict[str, Cell] = {  # where the tasks were given
+    "inter-worker": lambda plan: number(plan.report.inter_worker_traffic),
+    "nodes": lambda plan: number(plan.report.nodes_used),
+    "workers": lambda plan: number(plan.report.workers_used),
+    "max rate": lambda plan: sustained_rate(plan.report.max_rate, plan.absolute),
+    "gap": lambda plan: _gap(plan),
+    "time": lambda plan: duration(plan.seconds),
+}
+COUNTED: dict[str, Cell] = {  # where they were counted
+    "max rate": COLUMNS["max rate"],
+    "tasks": lambda plan: number(plan.problem.task_count),
+    "cost": lambda plan: number(plan.report.cost),
+    "nodes": COLUMNS["nodes"],
+    "inter-node": lambda plan: number(plan.report.inter_node_traffic),
+    "gap": COLUMNS["gap"],
+    "time": COLUMNS["time"],
+}
 
 
-def comparison(results: Sequence[Outcome]) -> RenderableType:
+def comparison(results: Sequence[Outcome], by: Yardstick | None = None) -> RenderableType:
     """One row per scheduler with its ratio to the best feasible plan, and why some are out."""
-    figure = FIGURES[results[0].objective]
-    winner = best(results)
-    top = getattr(winner.report, figure) if winner else None
-    grid = table("scheduler", "feasible", figure.replace("_", " "), *COLUMNS, left=2)
+    chosen = by or yardstick("place", results[0].objective)
+    winner = best(results, chosen)
+    name = chosen.name.replace("_", " ")
+    counted = any(plan.absolute for plan in plans_of(results))
+    columns = COUNTED if counted else COLUMNS
+    shown = [column for column in columns if not counted or column != name]
+    grid = table("scheduler", "feasible", name, "ratio", *shown, left=2)
     out: list[str] = []
     for result in results:
         plan = plan_of(result)
-        cells = ["refused", *[NONE] * 8] if plan is None else _cells(plan, figure, top)
+        cells = ["refused", *[NONE] * (len(shown) + 2)]
+        if plan is not None:
+            cells = _first_cells(plan, chosen, winner)
+            cells += [columns[column](plan) for column in shown]
         grid.add_row(result.scheduler, *cells, style="bold" if result is winner else None)
         broken = reasons(result)
         if broken:
@@ -36,29 +59,16 @@ def comparison(results: Sequence[Outcome]) -> RenderableType:
     return Group(grid, *bullets("Refused or breaking a rule:", out, "dim"))
 
 
-def _cells(plan: Plan, figure: str, top: float | None) -> list[str]:
-    report, value = plan.report, getattr(plan.report, figure)
-    known = report.gap is not None and report.bound.kind != "trivial"
-    return [
-        "yes" if report.feasible else "no",
-        number(value),
-        _ratio(value, top, plan.objective) if report.feasible else NONE,
-        number(report.inter_worker_traffic),
-        number(report.nodes_used),
-        number(report.workers_used),
-        sustained_rate(report.max_rate, plan.absolute),
-        percent(report.gap) if report.gap is not None and known else NONE,
-        duration(plan.seconds),
-    ]
+def _first_cells(plan: Plan, by: Yardstick, winner: Plan | None) -> list[str]:
+    feasible = plan.report.feasible
+    ratio = by.ratio(plan, winner) if winner is not None and feasible else None
+    said = NONE if ratio is None else f"{ratio:.2f}"
+    return ["yes" if feasible else "no", number(by.value(plan)), said]
 
 
-def _ratio(value: float | None, top: float | None, objective: str) -> str:
-    if value is None or top is None:
-        return NONE
-    if value == top:
-        return "1.00"
-    a, b = (top, value) if objective == "rate" else (value, top)
-    return f"{a / b:.2f}" if b else "inf"
+def _gap(plan: Plan) -> str:
+    gap = plan.report.gap if plan.report.bound.kind != "trivial" else None
+    return NONE if gap is None else percent(gap)
 
 
 def scheduler_list(found: Sequence[Entry]) -> RenderableType:

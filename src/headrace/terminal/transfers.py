@@ -10,13 +10,14 @@ from rich.markup import escape
 from rich.text import Text
 
 from headrace.figures import NONE, number
-from headrace.terminal.console import MOST_ROWS, count_rest, remarks, table
+from headrace.terminal.console import MOST_ROWS, bullets, count_rest, remarks, table
 
 if TYPE_CHECKING:
     from headrace.move.blocks import Class, Superclass
     from headrace.move.change import Arrival
     from headrace.move.safe_order import SafeOrder
     from headrace.move.steps import Moves, Step
+    from headrace.planner.comparing import Transferred
 
 MOST_TRANSFERS = 6  # of a step
 MOST_PAIRS = 16  # of a class
@@ -38,6 +39,26 @@ def moves(found: Moves, gains: Sequence[Arrival] = ()) -> RenderableType:
         grid.add_row(str(i + 1), number(step.cost), escape(_transfers(step)), *better)
     count_rest(grid, len(found.steps), " steps")
     return Group(Text(words), grid, *remarks(found.notes))
+
+
+def movers(found: Sequence[Transferred]) -> RenderableType:
+    """One row per mover: what it needs for the same change, and how far that is from the bound."""
+    first = next((row.moves for row in found if row.moves is not None), None)
+    clock, unit = ("", "") if first is None else (first.clock, first.unit)
+    grid = table("mover", "steps", f"all {clock}", f"one send at a time {clock}", "ratio", unit)
+    refused: list[str] = []
+    for row in found:
+        if row.moves is None:
+            grid.add_row(row.mover, "refused", *[NONE] * 4)
+            refused.append(f"{row.mover}: {row.error.message if row.error else NONE}")
+            continue
+        m = row.moves
+        ratio = f"{m.makespan / m.bound:.2f}" if m.bound else NONE
+        alone = m.makespan if m.one_port is None else m.one_port
+        figures = (number(m.makespan), number(alone), ratio, number(m.units))
+        grid.add_row(row.mover, number(len(m.steps)), *figures)
+    least = "" if first is None else f"Nothing is quicker than {number(first.bound)} {clock}."
+    return Group(Text(least), grid, *bullets("Refused:", refused, "dim"))
 
 
 def _transfers(step: Step) -> str:

@@ -1,0 +1,121 @@
+"""The command that asks many algorithms the same question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.answers import answer, collect, finish
+from headrace.cli.choices import BUDGET, times
+from headrace.cli.moving import plan_in
+from headrace.cli.shared import (
+    JSON,
+    OBJECTIVE,
+    OUT,
+    SECONDS,
+    SEED,
+    main,
+    print_json,
+    what_if,
+)
+from headrace.model.output import save, text_for
+
+if TYPE_CHECKING:
+    from headrace.library.case import Case
+    from headrace.model.what_if import WhatIf
+    from headrace.planner import Outcome
+
+
+@main.command()
+@click.argument("files", nargs=-1, type=click.Path())
+@click.option(
+    "--stage",
+    type=click.Choice(["place", "size", "provision", "move"]),
+    default="place",
+    show_default=True,
+    help="What to compare: where tasks run, how many there are, what to rent, or how to move.",
+)
+@click.option("--by", multiple=True, metavar="NAME", help="Algorithms to compare; absent: all.")
+@click.option("--rate", type=float, help="With size or provision: enough for so many tuples/s.")
+@BUDGET
+@click.option("--blocks", metavar="NxT:QxS", help="With move: a block redistribution, no files.")
+@OBJECTIVE
+@SEED
+@SECONDS
+@what_if
+@JSON
+@OUT
+def compare(
+    files: tuple[str, ...],
+    stage: str,
+    by: tuple[str, ...],
+    rate: float | None,
+    budget: float | None,
+    blocks: str | None,
+    objective: str,
+    seed: int,
+    seconds: float | None,
+    what_if: WhatIf,
+    as_json: bool,
+    out: str | None,
+) -> None:
+    """The same question to many algorithms, in one table; a refusal is a row like any other.
+
+    FILES are what the stage reads: for `move` two plans, OLD and NEW.
+    Options of an algorithm are those of the file.
+    """
+    from headrace import planner
+    from headrace.registry import names
+
+    if stage not in ("size", "provision") and (rate, budget) != (None, None):
+        raise click.UsageError("--rate and --budget are for --stage size and provision")
+    if stage == "move":
+        if what_if:
+            raise click.UsageError("--stage move compares two plans that are there: nothing to try")
+        show_movers(files, blocks, by, as_json, out)
+        return
+    if not files or blocks is not None:
+        raise click.UsageError("give the files to plan; --blocks is for --stage move")
+
+    def make(case: Case, factor: float) -> Sequence[Outcome]:
+        limits = {"seed": seed, "seconds": seconds}
+        if stage == "place":
+            found = planner.compare(case.problem, by, objective=objective, **limits)  # pyright: ignore[reportArgumentType]
+        else:
+            wanted = {"budget": budget, "rate": times(rate, factor)}
+            found = planner.compare_counts(stage, case.workload, by, **wanted, **limits)  # pyright: ignore[reportArgumentType]
+        return collect(found, len(by) or len(names(stage)))
+
+    command = f"headrace compare {' '.join(files)} --stage {stage}"
+    chosen = planner.yardstick(stage, objective, rate)
+    finish(answer(files, what_if, make), as_json, out, command, yardstick=chosen)
+
+
+def show_movers(
+    files: tuple[str, ...],
+    blocks: str | None,
+    by: tuple[str, ...],
+    as_json: bool,
+    out: str | None,
+) -> None:
+    """What each mover needs for the same change."""
+    from headrace import planner
+    from headrace.move.blocks import Blocks
+
+    if (len(files) == 2) == (blocks is not None) or len(files) not in (0, 2):
+        raise click.UsageError("give two plan files, OLD and NEW, or --blocks")
+    work = (plan_in(files[0]), plan_in(files[1])) if blocks is None else Blocks.parse(blocks)
+    found = planner.compare_movers(work, by)
+    content = {"format": "headrace/1", "results": [row.to_json() for row in found]}
+    if out is not None:
+        save(out, text_for(out, content))
+    if as_json:
+        print_json(content)
+        return
+    from headrace import terminal
+
+    terminal.show(terminal.movers(found))
+    if out is not None:
+        click.echo(f"wrote {out}")

@@ -1,0 +1,173 @@
+"""The same question to many algorithms of a stage; a refusal is an answer too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.errors import HeadraceError, InvalidInput, Unsupported
+from headrace.judge.bounds import bound
+from headrace.judge.report import FIGURES
+from headrace.model.problem import Problem
+from headrace.model.request import Deadline
+from headrace.model.workload import Workload
+from headrace.move.blocks import Blocks
+from headrace.move.steps import Moves
+from headrace.planner.moving import move, move_blocks
+from headrace.planner.placing import check_objective, place
+from headrace.planner.result import Outcome, Plan, Refusal
+from headrace.planner.sizing import provision, size
+from headrace.registry import By, find, names
+
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """The figure that plans are compared by."""
+
+    name: str
+    value: Callable[[Plan], float | None]
+    more: bool = False  # is better
+
+    def score(self, plan: Plan) -> float:
+        """The less, the better; a plan without the figure is last, or unlimited in its rate."""
+        value = self.value(plan)
+        score = math.inf if value is None else round(float(value), 9)
+        return -score if self.more else score
+
+    def ratio(self, plan: Plan, top: Plan) -> float | None:
+        """How much worse than another, 1 where it is as good; None where there is no figure."""
+        value, best = self.value(plan), self.value(top)
+        if value is None or best is None:
+            return None
+        a, b = (best, value) if self.more else (value, best)
+        return 1.0 if a == b else a / b if b else math.inf
+
+
+STAGES = ("place", "size", "provision")  # those that make a plan
+
+TASKS = Yardstick("tasks", lambda plan: plan.problem.task_count)
+COST = Yardstick("cost", lambda plan: plan.report.cost)
+RATE = Yardstick("max_rate", lambda plan: plan.report.max_rate, more=True)
+
+
+def yardstick(stage: str, objective: str, rate: float | None = None) -> Yardstick:
+    """What a stage is asked for: few tasks or a low price where the rate is given."""
+    if stage not in STAGES:
+        raise InvalidInput(f"no stage `{stage}`; there are: {', '.join(STAGES)}")
+    if stage == "place":
+        check_objective(objective)
+        figure = FIGURES[objective]
+        return (
+            RATE if objective == "rate" else Yardstick(figure, lambda p: getattr(p.report, figure))
+        )
+    if rate is None:
+        return RATE
+    return TASKS if stage == "size" else COST
+
+
+def best(results: Sequence[Outcome], by: Yardstick | None = None) -> Plan | None:
+    """The best feasible plan by the figure, then by nodes, then by rate; None if none is."""
+    feasible = [r for r in results if isinstance(r, Plan) and r.report.feasible]
+
+    def key(plan: Plan) -> tuple[float, int, float]:
+        chosen = by or yardstick("place", plan.objective)
+        return (chosen.score(plan), plan.report.nodes_used, RATE.score(plan))
+
+    return min(feasible, key=key, default=None)
+
+
+def compare(
+    problem: Problem,
+    by: Sequence[By] = (),
+    *,
+    objective: str = "traffic",
+    seed: int = 0,
+    steps: int | None = None,
+    seconds: float | None = None,
+) -> Iterator[Outcome]:
+    """The same problem through many schedulers, one after another."""
+    check_objective(objective)
+    deadline = None if seconds is None else Deadline(seconds)
+    limit = bound(problem, FIGURES[objective], deadline=deadline)
+
+    def make(one: By) -> Plan:
+        asked = {"objective": objective, "seed": seed, "steps": steps, "seconds": seconds}
+        return place(problem, one, limit=limit, **asked)  # pyright: ignore[reportArgumentType]
+
+    return outcomes("place", by, make, objective, seed, problem)
+
+
+def compare_counts(
+    stage: str,
+    workload: Workload,
+    by: Sequence[By] = (),
+    *,
+    budget: float | None = None,
+    rate: float | None = None,
+    seed: int = 0,
+    seconds: float | None = None,
+) -> Iterator[Outcome]:
+    """The same workload through many sizers or provisioners, one after another."""
+    if stage == "size" and budget is not None:
+        raise InvalidInput("sizers have the machines they have: a budget is for provisioners")
+
+    def make(one: By) -> Plan:
+        if stage == "size":
+            return size(workload, one, rate=rate, seed=seed, seconds=seconds)
+        return provision(workload, one, budget=budget, rate=rate, seed=seed, seconds=seconds)
+
+    return outcomes(stage, by, make, "rate", seed)
+
+
+def outcomes(
+    stage: str,
+    by: Sequence[By],
+    make: Callable[[By], Plan],
+    objective: str,
+    seed: int,
+    problem: Problem | None = None,
+) -> Iterator[Outcome]:
+    """What each algorithm of a stage makes, or why it makes nothing; absent: all of them.
+
+    An error of ours is ours to mend, one of a plug-in is its answer.
+    """
+    algorithms = [find(stage, one) for one in by or names(stage)]  # an unknown name ends it here
+    for one, algorithm in zip(by or names(stage), algorithms, strict=True):
+        try:
+            yield make(one)
+        except HeadraceError as error:
+            yield Refusal(algorithm.name, objective, seed, 0.0, problem, error)
+        except Exception as error:
+            if algorithm.ours:
+                raise
+            broken = Unsupported(f"it raised {type(error).__name__}: {error}")
+            yield Refusal(algorithm.name, objective, seed, 0.0, problem, broken)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transferred:
+    """The steps of one mover, or why there are none."""
+
+    mover: str
+    moves: Moves | None
+    error: HeadraceError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As `move --json` prints it, with the mover's name."""
+        found = {"error": self.error.fields()} if self.error else {}
+        return {"scheduler": self.mover, **found, **(self.moves.to_json() if self.moves else {})}
+
+
+def compare_movers(work: Blocks | tuple[Plan, Plan], by: Sequence[By] = ()) -> list[Transferred]:
+    """The same change through many movers: what each needs for it."""
+    found: list[Transferred] = []
+    for algorithm in [find("move", one) for one in by or names("move")]:
+        call = algorithm.function
+        try:
+            moves = move_blocks(work, call) if isinstance(work, Blocks) else move(*work, call).moves
+            found.append(Transferred(algorithm.name, moves))
+        except HeadraceError as error:
+            found.append(Transferred(algorithm.name, None, error))
+    return found
