@@ -33,6 +33,7 @@ from headrace.place.building_blocks.grouping import (
 from headrace.place.building_blocks.node_power import (
     COMPUTATION_FACTS,
     computation_power,
+    keep_common_facts,
     list_missing_facts,
     rank_nodes,
 )
@@ -76,6 +77,6 @@ def map_slots_to_nodes(
         problem,
         slot_of,
         ranked,
-        rank_nodes(problem, computation_power(problem, alpha)),
+        rank_nodes(problem, computation_power(keep_common_facts(problem), alpha)),
         list_missing_facts(problem, COMPUTATION_FACTS),
     )

@@ -26,6 +26,7 @@ from headrace.place.building_blocks.grouping import (
 )
 from headrace.place.building_blocks.node_power import (
     NODE_FACTS,
+    keep_common_facts,
     list_missing_facts,
     node_power,
     rank_nodes,
@@ -66,6 +67,6 @@ def physical_mapping(
         problem,
         slot_of,
         ranked,
-        rank_nodes(problem, node_power(problem, bound_weight, other_weight)),
+        rank_nodes(problem, node_power(keep_common_facts(problem), bound_weight, other_weight)),
         list_missing_facts(problem, NODE_FACTS),
     )

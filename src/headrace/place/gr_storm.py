@@ -33,6 +33,7 @@ from headrace.model.problem import CPU, Assignment, Bools, Floats, Ints, Pairs, 
 from headrace.place.building_blocks.node_power import (
     GFLOPS_FACTS,
     gflops,
+    keep_common_facts,
     list_missing_facts,
     rank_nodes,
 )
@@ -181,6 +182,6 @@ def map_partitions_to_workers(problem: Problem, slot_of: Ints, ranked: Ints) -> 
         problem,
         slot_of,
         ranked,
-        rank_nodes(problem, gflops(problem)),
+        rank_nodes(problem, gflops(keep_common_facts(problem))),
         list_missing_facts(problem, GFLOPS_FACTS),
     )

@@ -1,6 +1,6 @@
 """Storm's isolation scheduler: machines of their own for some topologies, the default for others.
 
-Source    Apache Storm's IsolationScheduler (1.x and 2.x).
+Source    Apache Storm's IsolationScheduler (2.x).
 Maturity  faithful
 Guards    slots are never overcommitted, and a machine that is given to an isolated topology holds
           nothing else; CPU, memory, bandwidth, pins and separations may be violated (the scheduler

@@ -27,6 +27,7 @@ from headrace.place.building_blocks.grouping import Affinity, Leftovers, group_b
 from headrace.place.building_blocks.node_power import (
     COMPUTATION_FACTS,
     computation_power,
+    keep_common_facts,
     list_missing_facts,
     rank_nodes,
 )
@@ -62,6 +63,6 @@ def map_slots_to_nodes(problem: Problem, slot_of: Ints, alpha: float) -> Assignm
         problem,
         slot_of,
         slots_by_size(slot_of),
-        rank_nodes(problem, computation_power(problem, alpha)),
+        rank_nodes(problem, computation_power(keep_common_facts(problem), alpha)),
         list_missing_facts(problem, COMPUTATION_FACTS),
     )

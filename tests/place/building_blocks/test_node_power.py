@@ -16,6 +16,7 @@ from headrace.place.building_blocks.node_power import (
     NODE_FACTS,
     computation_power,
     gflops,
+    keep_common_facts,
     list_missing_facts,
     node_power,
     rank_nodes,
@@ -125,7 +126,9 @@ FULL = {
 def test_a_fact_that_one_node_does_not_give_ranks_none(fact: str) -> None:
     without = {key: value for key, value in FULL.items() if key != fact}
     problem = problem_on({"nodes": {"x": FULL, "y": without | {"cores": 3}}}, "network")
-    assert order(problem, node_power(problem, 0.5, 0.25)) == "yx", "three cores before two"
+    assert order(problem, node_power(problem, 0.5, 0.25)) == "xy", "by what each one gives"
+    power = node_power(keep_common_facts(problem), 0.5, 0.25)
+    assert order(problem, power) == "yx", "three cores before two"
     assert list_missing_facts(problem, NODE_FACTS) == (
         f"node power leaves out `{fact}` for all nodes: `y` does not give it",
     )
@@ -134,7 +137,13 @@ def test_a_fact_that_one_node_does_not_give_ranks_none(fact: str) -> None:
 def test_what_every_node_gives_is_not_mentioned() -> None:
     problem = problem_on({"nodes": {"x": FULL, "y": FULL | {"ghz": 3.0}}})
     assert list_missing_facts(problem, NODE_FACTS) == ()
-    assert order(problem, gflops(problem)) == "yx"
+    assert order(problem, gflops(keep_common_facts(problem))) == "yx", "3 GHz before 2"
+
+
+def test_without_cores_or_cpu_of_one_node_cores_rank_none() -> None:
+    problem = problem_on({"nodes": {"a": {"cores": 8}, "b": {"slots": 5}}})
+    assert order(problem, gflops(problem)) == "ab"
+    assert order(problem, gflops(keep_common_facts(problem))) == "ba", "more free slots"
 
 
 def test_the_note_says_how_many_nodes_do_not_give_a_fact() -> None:

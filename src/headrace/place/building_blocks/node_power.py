@@ -1,19 +1,21 @@
 """How powerful a node is, as Muhammad's schedulers rank nodes.
 
-Nodes are ranked by what is known of all of them. A fact that one node with a free slot does not
-give would put that node last for no reason, so it counts for none, and a note says so. Cores that
-are not given are the node's CPU points over 100.
+The equations take what a node does not give as 1 (a factor) or 0 (a summand), and cores as its CPU
+points over 100. To rank nodes by that would put the one that does not give its GHz last for no
+reason, so the schedulers rank by the facts that are known of every node with a free slot, and their
+notes name the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from headrace.errors import InvalidInput
 from headrace.model.arrays import Floats, Ints
-from headrace.model.problem import MEMORY, Problem
+from headrace.model.problem import CPU, MEMORY, Problem
 
 GFLOPS_FACTS = ("cores", "ghz", "flops_per_cycle")  # eq. 3.1
 COMPUTATION_FACTS = (*GFLOPS_FACTS, "memory_mb")  # eq. 3.2
@@ -26,7 +28,7 @@ def read_fact(problem: Problem, fact: str) -> Floats:
     Cores are those of all sockets; a file that names no sockets means one.
     """
     if fact == "cores":
-        cpu = problem.capacity[:, 0]
+        cpu = problem.capacity[:, CPU]
         stated = problem.cores * np.where(np.isnan(problem.sockets), 1.0, problem.sockets)
         points = np.where(np.isfinite(cpu), cpu / 100, np.nan)
         return np.where(np.isnan(stated), points, stated)
@@ -39,12 +41,22 @@ def find_gaps(problem: Problem, fact: str) -> Ints:
     return np.flatnonzero(np.isnan(read_fact(problem, fact)) & (problem.free_slots > 0))
 
 
-def comparable_fact(problem: Problem, fact: str, unknown: float) -> Floats:
-    """A fact of every node, or `unknown` for all if one with a free slot does not give it, [N]."""
-    value = read_fact(problem, fact)
-    if find_gaps(problem, fact).size:
-        return np.full(len(value), unknown)
-    return np.where(np.isnan(value), unknown, value)
+def keep_common_facts(problem: Problem) -> Problem:
+    """The problem as nodes are ranked: no node has a fact that one with a free slot lacks."""
+    missing = [fact for fact in NODE_FACTS if find_gaps(problem, fact).size]
+    unknown = np.full(len(problem.nodes), np.nan)
+    capacity = problem.capacity.copy()
+    capacity[:, CPU] = np.inf if "cores" in missing else capacity[:, CPU]
+    capacity[:, MEMORY] = np.inf if "memory_mb" in missing else capacity[:, MEMORY]
+    return replace(
+        problem,
+        capacity=capacity,
+        **{
+            fact: unknown
+            for fact in ("cores", "ghz", "flops_per_cycle", "bandwidth_mbps")
+            if fact in missing
+        },
+    )
 
 
 def list_missing_facts(problem: Problem, facts: Sequence[str]) -> tuple[str, ...]:
@@ -60,15 +72,21 @@ def list_missing_facts(problem: Problem, facts: Sequence[str]) -> tuple[str, ...
     return tuple(notes)
 
 
+def known_or(problem: Problem, fact: str, unknown: float) -> Floats:
+    """A fact of every node; `unknown` where the node does not give it, [N]."""
+    value = read_fact(problem, fact)
+    return np.where(np.isnan(value), unknown, value)
+
+
 def gflops(problem: Problem) -> Floats:
     """eq. 3.1 with the sockets of algorithm 3: sockets x cores x GHz x flops per cycle, [N]."""
-    cores, ghz, flops_per_cycle = (comparable_fact(problem, fact, 1.0) for fact in GFLOPS_FACTS)
+    cores, ghz, flops_per_cycle = (known_or(problem, fact, 1.0) for fact in GFLOPS_FACTS)
     return cores * ghz * flops_per_cycle
 
 
 def ram_gb(problem: Problem) -> Floats:
     """Installed memory in GB, [N]."""
-    return comparable_fact(problem, "memory_mb", 0.0) / 1024
+    return known_or(problem, "memory_mb", 0.0) / 1024
 
 
 def computation_power(problem: Problem, alpha: float) -> Floats:
@@ -81,7 +99,7 @@ def computation_power(problem: Problem, alpha: float) -> Floats:
 
 def bandwidth_mbps(problem: Problem) -> Floats:
     """Bandwidth in Mbit/s, [N]."""
-    return comparable_fact(problem, "bandwidth_mbps", 0.0)
+    return known_or(problem, "bandwidth_mbps", 0.0)
 
 
 def node_power(problem: Problem, bound_weight: float, other_weight: float) -> Floats:
