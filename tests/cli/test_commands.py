@@ -185,7 +185,7 @@ def test_options_are_checked_by_name_and_type() -> None:
     assert "option alpha is 'high'; float is needed" in refused(
         "place", QUICKSTART, "--by", "a3-storm", "--option", "alpha=high"
     )
-    assert "one of seed_pair, group" in refused(
+    assert "one of pair, group" in refused(
         "place", QUICKSTART, "--by", "a3-storm", "--option", "affinity=x"
     )
     assert "storm-even has no option `alpha`" in refused(

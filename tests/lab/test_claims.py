@@ -30,6 +30,16 @@ def test_a_number_within_its_tolerance_is_reproduced() -> None:
     assert verdict(claim(tolerance=0.5), Measured(float("nan"))) == "not reproduced"
 
 
+def test_what_hangs_on_something_unpublished_is_neither_reproduced_nor_refuted() -> None:
+    open_question = Measured(10.0, shape=True, testable=False)
+    assert verdict(claim(), open_question) == "not testable"
+    called = claim(status="not testable", reason="the load is not published")
+    assert disagreements([called], {"a": open_question}) == []
+    assert disagreements([called], {"a": Measured(10.0)}) == [
+        "a: called not testable, but is reproduced (published 10.0, measured 10.0)"
+    ]
+
+
 def test_true_is_not_one_and_lists_agree_element_by_element() -> None:
     assert not agrees(True, 1.0, 0.0)
     assert agrees([1.0, 2.0], [1.0, 2.1], 0.2)

@@ -32,7 +32,7 @@ def test_quick_claims_hold(folder: Path, spark: SparkSession) -> None:
 @pytest.mark.parametrize("folder", PAPERS, ids=IDS)
 def test_the_statuses_are_those_of_the_last_full_run(folder: Path) -> None:
     kept = json.loads((folder / "results.json").read_text())["measured"]
-    measured = {name: Measured(m["value"], m["shape"], m["note"]) for name, m in kept.items()}
+    measured = {name: Measured(**m) for name, m in kept.items()}
     paper = read_paper(folder)
     assert len(paper.claims) >= 6
     assert disagreements(paper.claims, measured) == []

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from headrace.errors import InvalidInput
 
 Value = float | bool | str | list[Any]
-Status = Literal["reproduced", "shape only", "not reproduced"]
-STATUSES: tuple[Status, ...] = ("reproduced", "shape only", "not reproduced")
+Status = Literal["reproduced", "shape only", "not reproduced", "not testable"]
+STATUSES: tuple[Status, ...] = ("reproduced", "shape only", "not reproduced", "not testable")
 HOW = {
     "computed": "computed from the paper's own data with its own algorithm",
     "modelled": "computed by the judge's model instead of measured on the paper's hardware",
@@ -46,11 +46,15 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came out; `shape`: the claim's ordering or trend holds, where its number does not."""
+    """What came out; `shape`: the claim's ordering or trend holds, where its number does not.
+
+    Not `testable`: the answer hangs on something that the paper does not publish.
+    """
 
     value: Value
     shape: bool | None = None
     note: str = ""
+    testable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,8 @@ def read_paper(folder: Path) -> Paper:
 
 def verdict(claim: Claim, measured: Measured) -> Status:
     """What the experiment says of a claim, whatever its file says."""
+    if not measured.testable:
+        return "not testable"
     if agrees(claim.value, measured.value, claim.tolerance):
         return "reproduced"
     return "shape only" if measured.shape else "not reproduced"

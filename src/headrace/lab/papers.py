@@ -76,15 +76,22 @@ def run(folder: Path, *, quick: bool, spark: Callable[[], SparkSession]) -> list
         "headrace": headrace.__version__,
         "machine": machine(),
         "seconds": round(seconds, 1),
-        "measured": {
-            name: {"value": round_value(m.value), "shape": m.shape, "note": m.note}
-            for name, m in found.measured.items()
-        },
+        "measured": {name: measured_row(m) for name, m in found.measured.items()},
     }
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     write_whole(folder / "results.json", text)
     write_whole(folder / "README.md", readme(paper, found, seconds))
     return disagreements(paper.claims, found.measured)
+
+
+def measured_row(measured: Measured) -> dict[str, Any]:
+    """What came out, as it is kept."""
+    row = {
+        "value": round_value(measured.value),
+        "shape": measured.shape,
+        "note": measured.note,
+    }
+    return row if measured.testable else {**row, "testable": False}
 
 
 def round_value(value: Value) -> Any:
@@ -105,7 +112,7 @@ def readme(paper: Paper, found: Experiment, seconds: float) -> str:
         paper.words,
         "",
         f"{len(paper.claims)} claims: "
-        + ", ".join(f"{n} {status}" for status, n in counts.items())
+        + ", ".join(f"{n} {status}" for status, n in counts.items() if n)
         + ".",
         f"This page is written by `make papers` (this paper: {seconds:.0f} s on {machine()}); "
         + "do not edit it.",

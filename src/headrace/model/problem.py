@@ -73,6 +73,7 @@ class Assignment:
     worker: Ints  # [T] slot index on the node
     # Topology -> why it is not placed.
     refused: Mapping[str, HeadraceError] = field(default_factory=dict[str, HeadraceError])
+    notes: tuple[str, ...] = ()  # what its scheduler assumed, for the report
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,16 @@ Source    A. Muhammad, PhD thesis 2023, section 3.3, algorithms 4-6, eq. 3.1-3.2
 Maturity  faithful
 Guards    slots are never overcommitted; CPU, memory and bandwidth may be (the paper does not look
           at them).
-Differs   affinity is measured to the seed pair, the one reading that satisfies both worked examples
-          (option affinity=group gives the prose's reading); each pair is visited once; a group
-          stops growing when nothing connected is left; slots are ranked by the traffic inside them
-          (option slot_traffic=incident counts all traffic of their executors).
+Differs   affinity is measured to the pair that opened the slot: with the whole group, as the prose
+          has it (option affinity=group), the worked example's tie of two would be one of three.
+          Each pair is visited once; a group stops growing when nothing connected is left. Leftover
+          executors go to slot counter mod workers: so do the pseudo-codes of algorithms 2, 5 and 7,
+          and more of the published claims hold that way, though it breaks the limit per slot in all
+          12 scenarios. Option leftovers=slots is the prose of section 3.3.1, "round-robin among the
+          unassigned slots": first those that no pair opened, then those with room, so that the
+          limit holds. Slots are ranked by the traffic inside them (option slot_traffic=incident
+          counts all traffic of their executors). A node fact that is not known of every node with a
+          free slot ranks none, and the report says so.
 """
 
 from __future__ import annotations
@@ -18,8 +24,19 @@ import numpy as np
 
 from headrace.model.arrays import Ints
 from headrace.model.problem import Assignment, Pairs, Problem
-from headrace.place.building_blocks.grouping import Affinity, group_by_pairs, sort_by_traffic
-from headrace.place.building_blocks.node_power import computation_power, rank_nodes
+from headrace.place.building_blocks.grouping import (
+    Affinity,
+    Leftovers,
+    group_by_pairs,
+    sort_by_traffic,
+)
+from headrace.place.building_blocks.node_power import (
+    COMPUTATION_FACTS,
+    computation_power,
+    keep_common_facts,
+    list_missing_facts,
+    rank_nodes,
+)
 from headrace.place.building_blocks.slot_filling import SlotTraffic, fill_nodes, slots_by_traffic
 from headrace.place.building_blocks.topologies import each_topology
 
@@ -29,17 +46,18 @@ def a3_storm(
     problem: Problem,
     *,
     alpha: float = 0.8,
-    affinity: Affinity = "seed_pair",
+    affinity: Affinity = "pair",
+    leftovers: Leftovers = "modulo",
     slot_traffic: Literal["internal", "incident"] = "internal",
 ) -> Assignment:
     """Algorithm 4: executors to slots by traffic, then slots to nodes by computation power."""
     pairs = problem.task_pairs()
-    slot_of = map_executors_to_slots(problem, pairs, problem.worker_count(0), affinity)
+    slot_of = map_executors_to_slots(problem, pairs, problem.worker_count(0), affinity, leftovers)
     return map_slots_to_nodes(problem, pairs, slot_of, alpha, slot_traffic)
 
 
 def map_executors_to_slots(
-    problem: Problem, pairs: Pairs, workers: int, affinity: Affinity
+    problem: Problem, pairs: Pairs, workers: int, affinity: Affinity, leftovers: Leftovers
 ) -> Ints:
     """Algorithm 5: the slot of each executor, [T]."""
     executors = problem.task_count
@@ -47,7 +65,7 @@ def map_executors_to_slots(
         return np.zeros(executors, dtype=np.int64)
     if workers >= executors:
         return np.arange(executors)
-    return group_by_pairs(sort_by_traffic(pairs), executors, workers, affinity)
+    return group_by_pairs(sort_by_traffic(pairs), executors, workers, affinity, leftovers)
 
 
 def map_slots_to_nodes(
@@ -56,5 +74,9 @@ def map_slots_to_nodes(
     """Algorithm 6: the busiest slot to the most powerful node, node after node."""
     ranked = slots_by_traffic(pairs, slot_of, slot_traffic)
     return fill_nodes(
-        problem, slot_of, ranked, rank_nodes(problem, computation_power(problem, alpha))
+        problem,
+        slot_of,
+        ranked,
+        rank_nodes(problem, computation_power(keep_common_facts(problem), alpha)),
+        list_missing_facts(problem, COMPUTATION_FACTS),
     )

@@ -10,26 +10,45 @@ Differs   the thesis shows one cut in two; for more workers the part with most e
           taken, then the one nearest to the sinks, as in fig. 3.8. A part that hangs apart is split
           into its largest component and the rest. Cycles are refused: the flow needs sources and
           sinks. Slots are ranked by the traffic inside them (option slot_traffic=incident: all
-          traffic of their executors). Sockets count, full nodes do not.
+          traffic of their executors). Sockets count, full nodes do not. Sections 1.8 and 3.6 give
+          executors a weight, their "computation requirements", which section 3.5.2 and the
+          algorithms leave out, and which a cut of streams cannot use. Option vertices=cpu uses it
+          where the text allows: the part that needs most CPU is cut again, and the part with
+          "maximum processing requirements" gets the strongest node. A node fact that is not known
+          of every node with a free slot ranks none, and the report says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csgraph, csr_array
 
 from headrace.errors import Unsupported
-from headrace.model.problem import Assignment, Bools, Floats, Ints, Pairs, Problem
-from headrace.place.building_blocks.node_power import gflops, rank_nodes
-from headrace.place.building_blocks.slot_filling import SlotTraffic, fill_nodes, slots_by_traffic
+from headrace.model.arrays import totals
+from headrace.model.problem import CPU, Assignment, Bools, Floats, Ints, Pairs, Problem
+from headrace.place.building_blocks.node_power import (
+    GFLOPS_FACTS,
+    gflops,
+    keep_common_facts,
+    list_missing_facts,
+    rank_nodes,
+)
+from headrace.place.building_blocks.slot_filling import (
+    SlotTraffic,
+    fill_nodes,
+    slots_by_need,
+    slots_by_traffic,
+)
 from headrace.place.building_blocks.topologies import each_topology
 
 MOST_PAIRS = 1_000_000  # some seconds; beyond, 32-bit capacities become too coarse
 INFINITE = 2**31 - 1  # the flow's capacities are 32-bit integers
+
+Vertices = Literal["count", "cpu"]  # what an executor weighs: one, or the CPU it needs
 
 # scipy has no types for these.
 _components = cast("Callable[..., tuple[int, Ints]]", csgraph.connected_components)
@@ -38,7 +57,9 @@ _maximum_flow = cast("Callable[..., Any]", csgraph.maximum_flow)
 
 
 @each_topology
-def gr_storm(problem: Problem, *, slot_traffic: SlotTraffic = "internal") -> Assignment:
+def gr_storm(
+    problem: Problem, *, slot_traffic: SlotTraffic = "internal", vertices: Vertices = "count"
+) -> Assignment:
     """Algorithm 10: part the weighted graph, then map the parts to workers."""
     if problem.pair_count > MOST_PAIRS:
         message = (
@@ -53,18 +74,22 @@ def gr_storm(problem: Problem, *, slot_traffic: SlotTraffic = "internal") -> Ass
             fix="use headrace or a3-storm",
         )
     pairs = problem.task_pairs()
-    slot_of = max_flow_min_cut(problem, pairs, problem.worker_count(0))
-    return map_partitions_to_workers(problem, pairs, slot_of, slot_traffic)
+    weight = problem.mean_demand[:, CPU] if vertices == "cpu" else np.ones(problem.task_count)
+    slot_of = max_flow_min_cut(problem, pairs, problem.worker_count(0), weight)
+    ranked = slots_by_traffic(pairs, slot_of, slot_traffic)
+    if vertices == "cpu":
+        ranked = slots_by_need(slot_of, weight, ranked)
+    return map_partitions_to_workers(problem, slot_of, ranked)
 
 
-def max_flow_min_cut(problem: Problem, pairs: Pairs, workers: int) -> Ints:
-    """The part of each executor: the largest part is cut until every worker has one, [T]."""
+def max_flow_min_cut(problem: Problem, pairs: Pairs, workers: int, weight: Floats) -> Ints:
+    """The part of each executor: the heaviest part is cut until every worker has one, [T]."""
     part_of = np.zeros(problem.task_count, dtype=np.int64)
     parts = min(workers, problem.task_count)
     if parts > 1:
         refuse_cycles(problem, pairs)
     for new in range(1, parts):
-        part = largest_part(part_of, pairs, new)
+        part = heaviest_part(part_of, pairs, new, weight)
         members = np.flatnonzero(part_of == part)
         inside = (
             (part_of[pairs.source] == part)
@@ -79,12 +104,13 @@ def max_flow_min_cut(problem: Problem, pairs: Pairs, workers: int) -> Ints:
     return part_of
 
 
-def largest_part(part_of: Ints, pairs: Pairs, parts: int) -> int:
-    """The part with most executors; of equal ones that with most traffic inside, then the first."""
+def heaviest_part(part_of: Ints, pairs: Pairs, parts: int, weight: Floats) -> int:
+    """Of the parts that can be cut the heaviest; then the one with most executors, most traffic."""
     size = np.bincount(part_of, minlength=parts)
+    heavy = np.where(size > 1, totals(part_of, weight, parts), -1.0)
     a, b = part_of[pairs.source], part_of[pairs.target]
     inside = np.bincount(a[a == b], pairs.tuples_per_s[a == b], parts)
-    return int(np.lexsort((np.arange(parts), -inside, -size))[0])
+    return int(np.lexsort((np.arange(parts), -inside, -size, -heavy))[0])
 
 
 def far_side(source: Ints, target: Ints, tuples_per_s: Floats, executors: int) -> Bools:
@@ -150,13 +176,12 @@ def refuse_cycles(problem: Problem, pairs: Pairs) -> None:
     )
 
 
-def map_partitions_to_workers(
-    problem: Problem, pairs: Pairs, slot_of: Ints, slot_traffic: SlotTraffic
-) -> Assignment:
-    """Algorithm 11: the busiest part to the node with most FLOPS (eq. 3.1), node after node."""
+def map_partitions_to_workers(problem: Problem, slot_of: Ints, ranked: Ints) -> Assignment:
+    """Algorithm 11: the first part to the node with most FLOPS (eq. 3.1), node after node."""
     return fill_nodes(
         problem,
         slot_of,
-        slots_by_traffic(pairs, slot_of, slot_traffic),
-        rank_nodes(problem, gflops(problem)),
+        ranked,
+        rank_nodes(problem, gflops(keep_common_facts(problem))),
+        list_missing_facts(problem, GFLOPS_FACTS),
     )

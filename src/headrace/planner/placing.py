@@ -49,7 +49,14 @@ def place(
             if bounded
             else no_bound(FIGURES[objective])
         )
-    report = judge(problem, assignment, objective=objective, limit=limit, stopped=stopped)
+    report = judge(
+        problem,
+        assignment,
+        objective=objective,
+        limit=limit,
+        stopped=stopped,
+        notes=assignment.notes,
+    )
     return Plan(algorithm.name, objective, seed, took, problem, assignment, report)
 
 

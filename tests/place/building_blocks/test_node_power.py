@@ -13,11 +13,15 @@ from headrace.model.document import FORMAT
 from headrace.model.problem import Floats, Problem
 from headrace.model.read import read_file, validated
 from headrace.place.building_blocks.node_power import (
+    NODE_FACTS,
     computation_power,
     gflops,
+    keep_common_facts,
+    list_missing_facts,
     node_power,
     rank_nodes,
 )
+from headrace.planner import place
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "muhammad"
 
@@ -97,13 +101,82 @@ def test_sockets_multiply_the_power() -> None:
     assert gflops(problem_on({"nodes": nodes})).tolist() == [64, 128]
 
 
-def test_without_hardware_facts_a_node_has_the_power_of_its_cpu_points() -> None:
-    problem = problem_on({"nodes": {"a": {"cpu": 250}, "b": {}}})
-    assert gflops(problem).tolist() == [2.5, 1]
-    assert node_power(problem, 0.5, 0.25).tolist() == [
-        1.25,
-        0.5,
-    ]  # no memory and no bandwidth stated
+def test_cores_that_are_not_given_are_those_of_the_cpu_points() -> None:
+    problem = problem_on({"nodes": {"a": {"cpu": 250}, "b": {"cores": 4}}})
+    assert gflops(problem).tolist() == [2.5, 4]
+    # No memory and no bandwidth stated.
+    assert node_power(problem, 0.5, 0.25).tolist() == [1.25, 2]
+
+
+def test_cpu_points_count_all_sockets() -> None:
+    problem = problem_on({"nodes": {"a": {"cpu": 400, "sockets": 2}, "b": {"cpu": 400}}})
+    assert gflops(problem).tolist() == [4, 4]
+
+
+FULL = {
+    "cores": 2,
+    "ghz": 2.0,
+    "flops_per_cycle": 4,
+    "memory_mb": 8192,
+    "bandwidth_mbps": 1000,
+}
+
+
+@pytest.mark.parametrize("fact", ["ghz", "flops_per_cycle", "memory_mb", "bandwidth_mbps"])
+def test_a_fact_that_one_node_does_not_give_ranks_none(fact: str) -> None:
+    without = {key: value for key, value in FULL.items() if key != fact}
+    problem = problem_on({"nodes": {"x": FULL, "y": without | {"cores": 3}}}, "network")
+    assert order(problem, node_power(problem, 0.5, 0.25)) == "xy", "by what each one gives"
+    power = node_power(keep_common_facts(problem), 0.5, 0.25)
+    assert order(problem, power) == "yx", "three cores before two"
+    assert list_missing_facts(problem, NODE_FACTS) == (
+        f"node power leaves out `{fact}` for all nodes: `y` does not give it",
+    )
+
+
+def test_what_every_node_gives_is_not_mentioned() -> None:
+    problem = problem_on({"nodes": {"x": FULL, "y": FULL | {"ghz": 3.0}}})
+    assert list_missing_facts(problem, NODE_FACTS) == ()
+    assert order(problem, gflops(keep_common_facts(problem))) == "yx", "3 GHz before 2"
+
+
+def test_without_cores_or_cpu_of_one_node_cores_rank_none() -> None:
+    problem = problem_on({"nodes": {"a": {"cores": 8}, "b": {"slots": 5}}})
+    assert order(problem, gflops(problem)) == "ab"
+    assert order(problem, gflops(keep_common_facts(problem))) == "ba", "more free slots"
+
+
+def test_the_note_says_how_many_nodes_do_not_give_a_fact() -> None:
+    nodes = {"x": FULL, "y": {"cores": 2}, "z": {"cores": 2}, "full": {"slots": 0}}
+    [note] = list_missing_facts(problem_on({"nodes": nodes}), ["ghz"])
+    assert note.endswith("`y` and 1 more do not give it")
+    [note] = list_missing_facts(problem_on({"nodes": {"y": {}, "z": {}}}), ["ghz"])
+    assert note.endswith("no node gives it")
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        ("top-storm", ["ghz", "memory_mb"]),
+        ("a3-storm", ["ghz", "memory_mb"]),
+        ("ban-storm", ["ghz", "memory_mb", "bandwidth_mbps"]),
+        ("gr-storm", ["ghz"]),
+    ],
+)
+def test_the_report_says_which_facts_were_left_out(by: str, said: list[str]) -> None:
+    nodes = {
+        "x": FULL,
+        "y": {"cores": 2, "flops_per_cycle": 4},
+    }
+    topologies = [{"name": name, "components": {"a": {"spout": True}}} for name in ("p", "q")]
+    problem = build(
+        validated(
+            {"format": FORMAT, "topologies": topologies, "cluster": {"nodes": nodes}},
+            {},
+        )
+    )
+    notes = [n for n in place(problem, by).report.notes if n.startswith("node power")]
+    assert [note.split("`")[1] for note in notes] == said, "each once, for both topologies"
 
 
 def test_equal_nodes_go_by_free_slots_then_by_the_file() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import Pairs
 
-Affinity = Literal["seed_pair", "group"]
+Affinity = Literal["pair", "group"]  # with the pair that opened the slot, or with all in it
+Leftovers = Literal["slots", "modulo"]  # over slots with room, or over all by a counter
 
 
 if TYPE_CHECKING:
@@ -28,13 +29,12 @@ def sort_by_traffic(pairs: Pairs) -> Pairs:
 
 
 def group_by_pairs(
-    pairs: Pairs, executors: int, workers: int, affinity: Affinity = "seed_pair"
+    pairs: Pairs, executors: int, workers: int, affinity: Affinity, leftovers: Leftovers
 ) -> Ints:
     """The slot of each executor: a pair opens a slot, and connected executors fill it up, [T].
 
     A pair opens a slot if neither of its two executors has one; a slot grows to
-    ceil(executors / workers). Leftovers, in the order of the pairs and then of the executors, are
-    dealt round-robin from the second slot on, as the thesis has it.
+    ceil(executors / workers). Leftovers go in the order of the pairs and then of the executors.
     """
     from scipy.sparse import csr_array
 
@@ -68,9 +68,21 @@ def group_by_pairs(
     order = np.concatenate([both, np.arange(executors)])
     _, seen = np.unique(order, return_index=True)
     left = [e for e in order[np.sort(seen)].tolist() if slot_of[e] < 0]
-    for counter, executor in enumerate(left, start=1):
-        slot_of[executor] = counter % workers
+    slot_of[left] = (
+        np.arange(1, len(left) + 1) % workers
+        if leftovers == "modulo"
+        else slots_with_room(slot_of, slot, workers, most)[: len(left)]
+    )
     return slot_of
+
+
+def slots_with_room(slot_of: Ints, opened: int, workers: int, most: int) -> Ints:
+    """A slot for each executor that still fits, round-robin: slots that no pair opened first."""
+    size = np.bincount(slot_of[slot_of >= 0], minlength=workers)
+    rounds = range(most)
+    empty = [slot for _ in rounds for slot in range(opened, workers)]
+    started = [slot for turn in rounds for slot in range(opened) if size[slot] + turn < most]
+    return np.array(empty + started, dtype=np.int64)
 
 
 def _frequently_communicating(preferred: Floats, fallback: Floats, slot_of: Ints) -> int | None:

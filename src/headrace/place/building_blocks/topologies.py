@@ -51,6 +51,7 @@ def place_in_turn(
     worker = np.full(problem.task_count, UNPLACED, dtype=np.int64)
     taken, slot_taken = problem.taken.copy(), problem.slot_taken.copy()
     refused: dict[str, HeadraceError] = {}
+    notes: dict[str, None] = {}  # in order, each once
     owner = problem.topology[problem.component_of]
     for g in order:
         alone = problem.only(g, taken.copy(), slot_taken.copy())
@@ -60,11 +61,12 @@ def place_in_turn(
             refused[problem.topologies[g]] = error
             continue
         node[owner == g], worker[owner == g] = placed.node, placed.worker
+        notes |= dict.fromkeys(placed.notes)
         taken += sum_demand_by_node(alone, placed)
         slot_taken |= closed(alone, placed)
     if len(refused) == len(problem.topologies):
         raise next(iter(refused.values()))
-    return Assignment(node, worker, refused)
+    return Assignment(node, worker, refused, tuple(notes))
 
 
 def sum_demand_by_node(problem: Problem, assignment: Assignment) -> Floats:
