@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from headrace.model.arrays import TOLERANCE, Floats, Ints
@@ -11,51 +13,112 @@ from headrace.solve.classes import Classes
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.search import least_crossing_search
 from headrace.solve.packing import fewest_bins, first_fit
+from headrace.solve.workers import split_tasks
 
-STEPS = 20_000  # a node holds few tasks: enough to split them well
+MOST_TASKS = 300  # of a topology on a node that are split one by one, not by class
+STEPS = 20_000  # of the search by class
 
 
 def workers_inside(problem: Problem, classes: Classes, node: Ints) -> Ints:
-    """A slot for every task on its node, with little traffic between workers of a node, [T]."""
+    """A slot for every task on its node, with little traffic between workers of a node, [T].
+
+    Nodes with the same content are split once.
+    """
     worker = np.full(problem.task_count, UNPLACED, dtype=np.int64)
-    owner = problem.topology[problem.component_of]
-    placed = np.flatnonzero(node != UNPLACED)
-    key = node[placed] * len(problem.topologies) + owner[placed]
-    order = placed[np.argsort(key, kind="stable")]
-    starts = np.flatnonzero(np.diff(np.sort(key), prepend=-1))
     class_of = np.empty(problem.task_count, dtype=np.int64)
     class_of[classes.order] = np.repeat(np.arange(len(classes.component)), np.diff(classes.first))
-    next_slot: dict[int, int] = {}
-    for tasks in np.split(order, starts[1:]):
-        n, g = int(node[tasks[0]]), int(owner[tasks[0]])
-        slots = free_slots(problem, n)[next_slot.get(n, 0) :]
-        part = _split(
-            problem, classes.instance, tasks, class_of[tasks], float(problem.worker_heap_mb[g])
-        )
-        next_slot[n] = next_slot.get(n, 0) + int(part.max()) + 1
-        worker[tasks] = slots[part] if part.max() < len(slots) else part
+    owner = problem.topology[problem.component_of]
+    memory = problem.demand[problem.component_of, MEMORY]
+    order, starts = _by_node_and_topology(problem, classes, node)
+    neighbours = Neighbours.of(classes.instance)
+    known: dict[bytes, Ints] = {}
+    next_slot = np.zeros(len(problem.nodes), dtype=np.int64)
+    for tasks in np.split(order, starts):
+        if not len(tasks):
+            continue
+        n, heap_mb = int(node[tasks[0]]), float(problem.worker_heap_mb[owner[tasks[0]]])
+        content = class_of[tasks].tobytes()
+        part = known.get(content)
+        if part is None:
+            part = known[content] = _split(
+                classes.instance, neighbours, memory[tasks], class_of[tasks], heap_mb
+            )
+        slots = free_slots(problem, n)[next_slot[n] :]
+        used = int(part.max()) + 1
+        next_slot[n] += used
+        worker[tasks] = slots[part] if used <= len(slots) else part
     return worker
 
 
+def _by_node_and_topology(problem: Problem, classes: Classes, node: Ints) -> tuple[Ints, Ints]:
+    """Placed tasks, those of a node and topology together and by class; where each lot starts."""
+    placed = classes.order[node[classes.order] != UNPLACED]
+    owner = problem.topology[problem.component_of[placed]]
+    key = node[placed] * len(problem.topologies) + owner
+    order = np.argsort(key, kind="stable")
+    return placed[order], np.flatnonzero(np.diff(key[order])) + 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """Which classes exchange tuples with a class, and how many per pair of tasks."""
+
+    first: Ints  # [classes + 1]
+    other: Ints
+    weight: Floats
+    number: Ints  # [classes] scratch: the place of a class in a content, -1 outside
+
+    @staticmethod
+    def of(instance: Instance) -> Neighbours:
+        """Both directions of every edge."""
+        here = np.concatenate([instance.edge_a, instance.edge_b])
+        there = np.concatenate([instance.edge_b, instance.edge_a])
+        order = np.argsort(here, kind="stable")
+        classes = len(instance.count)
+        first = np.concatenate([[0], np.cumsum(np.bincount(here, minlength=classes))])
+        weight = np.tile(instance.edge_weight, 2)
+        weight[np.tile(instance.edge_a == instance.edge_b, 2)] /= 2  # a loop is there twice
+        number = np.full(classes, -1, dtype=np.int64)
+        return Neighbours(first, there[order], weight[order], number)
+
+    def among(self, kept: Ints) -> Floats:
+        """What a task of one class exchanges with a task of another, [K, K]."""
+        pull = np.zeros((len(kept), len(kept)))
+        self.number[kept] = np.arange(len(kept))
+        for i, c in enumerate(kept.tolist()):
+            edges = slice(self.first[c], self.first[c + 1])
+            there = self.number[self.other[edges]]
+            np.add.at(pull[i], there[there >= 0], self.weight[edges][there >= 0])
+        self.number[kept] = -1
+        return pull
+
+
 def _split(
-    problem: Problem, instance: Instance, tasks: Ints, class_of: Ints, heap_mb: float
+    instance: Instance, neighbours: Neighbours, memory: Floats, class_of: Ints, heap_mb: float
 ) -> Ints:
-    """The part of each task: within the heap, few parts, and little traffic between them."""
-    memory = problem.demand[problem.component_of[tasks], MEMORY]
+    """The worker of each task, numbered from 0: within the heap, few, little traffic between."""
+    if memory.sum() <= heap_mb * (1 + TOLERANCE):
+        return np.zeros(len(memory), dtype=np.int64)
+    kept, here = np.unique(class_of, return_inverse=True)
+    pull = neighbours.among(kept)
+    if len(memory) <= MOST_TASKS:
+        return split_tasks(memory, pull[np.ix_(here, here)], heap_mb)
+    return _split_classes(instance, pull, memory, kept, here, heap_mb)
+
+
+def _split_classes(
+    instance: Instance, pull: Floats, memory: Floats, kept: Ints, here: Ints, heap_mb: float
+) -> Ints:
+    """The same by counts of classes, for nodes with very many tasks."""
     most_mb = heap_mb * (1 + TOLERANCE)
-    if memory.sum() <= most_mb:
-        return np.zeros(len(tasks), dtype=np.int64)
     scratch = np.zeros((2, len(memory) + 1))
     bins = fewest_bins(np.sort(memory)[::-1].copy(), len(memory), most_mb, *scratch)
-    kept, here = np.unique(class_of, return_inverse=True)
-    number = np.full(len(instance.count), -1, dtype=np.int64)
-    number[kept] = np.arange(len(kept))
-    inside = (number[instance.edge_a] >= 0) & (number[instance.edge_b] >= 0)
+    edge_a, edge_b = np.nonzero(np.triu(pull))
     small = Instance(
         count=np.bincount(here),
-        edge_a=number[instance.edge_a[inside]],
-        edge_b=number[instance.edge_b[inside]],
-        edge_weight=instance.edge_weight[inside],
+        edge_a=edge_a,
+        edge_b=edge_b,
+        edge_weight=pull[edge_a, edge_b],
         demand=instance.memory[kept][None, :, None],
         node_type=np.zeros(bins, dtype=np.int64),
         capacity=np.full((bins, 1), heap_mb),
@@ -69,11 +132,10 @@ def _split(
     found = least_crossing_search(small, steps=STEPS)
     if found is None:
         return _first_fit(memory, most_mb)
-    part = np.empty(len(tasks), dtype=np.int64)
+    part = np.empty(len(memory), dtype=np.int64)
     for c in range(len(kept)):
         part[here == c] = np.repeat(np.arange(bins), found.x[c])
-    _, part = np.unique(part, return_inverse=True)  # parts that stay empty take no slot
-    return part
+    return np.unique(part, return_inverse=True)[1]  # parts that stay empty take no slot
 
 
 def _first_fit(memory: Floats, heap_mb: float) -> Ints:
