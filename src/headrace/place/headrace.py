@@ -19,23 +19,21 @@ import numpy as np
 
 from headrace.errors import HeadraceError, InvalidInput, Unsupported
 from headrace.judge.traffic import traffic
-from headrace.model.arrays import Bools, Floats, Ints
+from headrace.model.arrays import Bools, Ints
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
+from headrace.place.building_blocks.arrange import arrange_lots
 from headrace.place.building_blocks.too_little_room import too_little_room
 from headrace.place.building_blocks.topologies import sum_demand_by_node
 from headrace.place.building_blocks.workers import workers_inside
 from headrace.solve.classes import Classes, classes_of
 from headrace.solve.instance import Instance
-from headrace.solve.least_traffic.feasible import slots_taken
 from headrace.solve.least_traffic.search import least_crossing_search
-from headrace.solve.matching import cheapest_matching
 from headrace.solve.rate.costs import RateCosts, rate_costs
 from headrace.solve.rate.full_nodes import fill_to_capacity
 from headrace.solve.rate.speed import batch_time, improve_speed, sustained_rate
 from headrace.solve.rate.spread import spread_tasks
 
-MOST_CHOICES = 2_000_000  # busy nodes x nodes in the matching of groups to nodes
 PACKINGS, PACKING_STEPS = 8, 20_000  # rates tried by packing, and steps of search for each
 FIRST_STEP = 0.001  # how much higher the first rate tried is, as a share
 LEAST_STEP = 1e-4  # a smaller step is not worth a try
@@ -82,7 +80,7 @@ def search_counts(
     if found is None:
         return None
     if objective in ("traffic", "nodes"):
-        x = found.x if current is not None else move_to_roomiest_nodes(problem, classes, found.x)
+        x = found.x if current is not None else arrange_lots(problem, classes, found.x)
         if bandwidth_suffices(problem, classes, x):
             return x
         return improve_speed(
@@ -109,35 +107,6 @@ def search_counts(
         return x
     x = pack_for_more_rate(problem, classes, x, seed, deadline)
     return reduce_traffic_at_same_rate(problem, classes, x, request)
-
-
-def move_to_roomiest_nodes(problem: Problem, classes: Classes, x: Ints) -> Ints:
-    """Move whole groups of tasks so that the fullest node is less full; traffic stays the same."""
-    full = fullness(problem, classes, x)
-    busy = np.flatnonzero(x.any(axis=0))
-    if len(busy) * len(problem.nodes) > MOST_CHOICES or not np.isfinite(full).any(axis=1).all():
-        return x
-    # Steep: one node near its limit weighs more than many that are half full.
-    columns = cheapest_matching(np.where(np.isfinite(full), np.minimum(full, 10.0) ** 8, 1e12))
-    if not np.isfinite(full[np.arange(len(busy)), columns]).all():
-        return x
-    moved = np.zeros_like(x)
-    moved[:, columns] = x[:, busy]
-    return moved
-
-
-def fullness(problem: Problem, classes: Classes, x: Ints) -> Floats:
-    """CPU share of each busy node's tasks on each node; inf where they do not fit, [busy, N]."""
-    instance = classes.instance
-    busy = np.flatnonzero(x.any(axis=0))
-    on_type = np.einsum("cb,yck->byk", x[:, busy].astype(np.float64), instance.demand)
-    need = on_type[:, problem.node_type, :]
-    fits = (need <= instance.capacity * (1 + 1e-9)).all(axis=2)
-    fits &= ((x[:, busy].T > 0).astype(np.int64) @ (~instance.allowed).astype(np.int64)) == 0
-    fits &= slots_taken(instance, x)[busy][:, None] <= instance.slots
-    with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(need[:, :, CPU] > 0, need[:, :, CPU] / instance.capacity[:, CPU], 0.0)
-    return np.where(fits, part, np.inf)
 
 
 def bandwidth_suffices(problem: Problem, classes: Classes, x: Ints) -> bool:

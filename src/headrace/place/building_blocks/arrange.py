@@ -1,0 +1,130 @@
+"""Which node holds which lot of tasks: the same lots elsewhere change nothing between nodes.
+
+A lot is all that one node holds. Lots change places as long as less goes between racks; then,
+inside each rack, so that the fullest node is less full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.model.arrays import Bools, Floats, Ints
+from headrace.model.problem import Problem
+from headrace.solve.classes import Classes
+from headrace.solve.instance import Instance
+from headrace.solve.least_traffic.feasible import slots_taken
+from headrace.solve.matching import cheapest_matching
+
+MOST_PASSES = 20  # over all lots
+MOST_CHOICES = 500_000  # lots x nodes of a rack in the matching
+MOST_WORK = 3_000_000_000  # lots x lots x classes: what each two lots exchange
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lots:
+    """What busy nodes hold, and where it would fit; B lots, Q kinds of node."""
+
+    x: Ints  # [C, B] tasks of a class in a lot
+    kind: Ints  # [N]
+    fits: Bools  # [B, Q]
+    fullness: Floats  # [B, Q] of the scarcest resource; inf where a lot does not fit
+
+
+def arrange_lots(problem: Problem, classes: Classes, x: Ints) -> Ints:
+    """The counts x[C, N] with whole columns in other places."""
+    busy = np.flatnonzero(x.any(axis=0))
+    lots = lots_of(classes.instance, x, busy)
+    if not lots.fits[np.arange(len(busy)), lots.kind[busy]].all():
+        return x  # over its limits on some node: nothing to arrange
+    at = busy.copy()
+    if len(problem.racks) > 1 and len(busy) ** 2 * len(x) <= MOST_WORK:
+        at = gather_in_racks(lots, exchanged(classes.instance, lots.x), problem.rack, at)
+    for r in range(len(problem.racks)):
+        inside = np.flatnonzero(problem.rack == r)
+        at = spread_in_rack(lots, at, inside)
+    moved = np.zeros_like(x)
+    moved[:, at] = lots.x
+    return moved
+
+
+def lots_of(instance: Instance, x: Ints, busy: Ints) -> Lots:
+    """The lots of busy nodes; nodes that take the same lots are of one kind."""
+    allowed = np.unique(instance.allowed, axis=1, return_inverse=True)[1].reshape(-1)
+    facts = np.column_stack([instance.node_type, instance.slots, allowed, instance.capacity])
+    _, first, kind = np.unique(facts, axis=0, return_index=True, return_inverse=True)
+    held = x[:, busy].astype(np.float64)
+    need = np.stack([held.T @ demand for demand in instance.demand])  # [Y, B, K]
+    need = need[instance.node_type[first]].transpose(1, 0, 2)  # [B, Q, K]
+    room = instance.capacity[first]
+    fits = (need <= room * (1 + 1e-9)).all(axis=2)
+    fits &= (held > 0).T.astype(np.float64) @ ~instance.allowed[:, first] == 0
+    fits &= slots_taken(instance, x)[busy][:, None] <= instance.slots[first]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.where(need > 0, need / room, 0.0).max(axis=2)
+    return Lots(x[:, busy], kind.reshape(-1), fits, np.where(fits, part, np.inf))
+
+
+def exchanged(instance: Instance, x: Ints) -> Floats:
+    """Tuples/s between each two lots, [B, B]."""
+    classes = len(instance.count)
+    weight = np.zeros((classes, classes))
+    np.add.at(weight, (instance.edge_a, instance.edge_b), instance.edge_weight)
+    held = x.astype(np.float64)
+    flow = held.T @ (weight @ held)
+    flow = flow + flow.T
+    np.fill_diagonal(flow, 0.0)
+    return flow
+
+
+def gather_in_racks(lots: Lots, flow: Floats, rack: Ints, at: Ints) -> Ints:
+    """Lots change places with others, or with nothing, as long as less goes between racks."""
+    at, number = at.copy(), np.full(len(rack), -1)
+    number[at] = np.arange(len(at))  # the lot of a node, -1: none
+    with_rack = np.stack([flow[:, rack[at] == r].sum(axis=1) for r in range(rack.max() + 1)], 1)
+    least = 1e-9 * float(flow.sum())
+    for _ in range(MOST_PASSES):
+        outside = with_rack.sum(axis=1) - with_rack[np.arange(len(at)), rack[at]]
+        changed = False
+        for b in np.argsort(-outside, kind="stable").tolist():
+            here = int(at[b])
+            gain = with_rack[b, rack] - with_rack[b, rack[here]]
+            held = number >= 0
+            other = number[held]
+            gain[held] += with_rack[other, rack[here]] - with_rack[other, rack[held]]
+            gain[held] -= 2 * flow[b, other]
+            may = lots.fits[b, lots.kind] & (rack != rack[here])
+            may[held] &= lots.fits[other, lots.kind[here]]
+            there = int(np.argmax(np.where(may, gain, -np.inf)))
+            if not may[there] or gain[there] <= least:
+                continue
+            changed = True
+            for lot, new in ((b, there), (int(number[there]), here)):
+                if lot >= 0:
+                    with_rack[:, rack[at[lot]]] -= flow[:, lot]
+                    with_rack[:, rack[new]] += flow[:, lot]
+            number[here] = number[there]
+            number[there] = b
+            at[b] = there
+            if number[here] >= 0:
+                at[number[here]] = here
+        if not changed:
+            break
+    return at
+
+
+def spread_in_rack(lots: Lots, at: Ints, nodes: Ints) -> Ints:
+    """Lots of a rack over its nodes, so that the fullest is less full."""
+    inside = np.flatnonzero(np.isin(at, nodes))
+    kinds = lots.kind[nodes]
+    if not len(inside) or (kinds == kinds[0]).all() or len(inside) * len(nodes) > MOST_CHOICES:
+        return at
+    full = lots.fullness[inside][:, kinds]
+    # Steep: one node near its limit weighs more than many that are half full.
+    columns = cheapest_matching(np.where(np.isfinite(full), np.minimum(full, 10.0) ** 8, 1e12))
+    if not np.isfinite(full[np.arange(len(inside)), columns]).all():
+        return at
+    at = at.copy()
+    at[inside] = nodes[columns]
+    return at
