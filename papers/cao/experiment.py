@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from cao_storm import (
-    EXAMPLES,
-    SECONDS,
-    storm_claims,
-    storm_rates,
-    storm_table,
-    table_5_claims,
-)
 
 from headrace.lab.chart import bars, lines
 from headrace.lab.claims import Measured
@@ -34,6 +28,17 @@ from headrace.planner import provision
 from headrace.provision.botm import bottleneck, select_vt
 from headrace.provision.one_each import Shop, plan_one_each, rent_worst_everywhere, shop_of
 from headrace.registry import find
+
+sys.path.insert(0, str(Path(__file__).parent))  # the folder's other modules
+
+from cao_storm import (
+    EXAMPLES,
+    SECONDS,
+    storm_claims,
+    storm_rates,
+    storm_table,
+    table_5_claims,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
