@@ -27,8 +27,9 @@ import pyarrow as pa
 from headrace.errors import InvalidInput
 from headrace.model.document import Component
 from headrace.model.files import replace_file, write_whole
-from headrace.model.topology import Keyed, first_task_holds_state
-from headrace.run.routing import GROUPS, groups_owned_by, key_groups
+from headrace.model.keys import GROUPS, groups_owned_by, holding_of
+from headrace.model.topology import Keyed
+from headrace.run.routing import key_groups
 
 COMMITS_KEPT = 2  # the last one is needed, the one before it is for whoever looks for a mistake
 ROWS_CHECKED = 1000  # of a state table, whether their keys are the task's
@@ -139,7 +140,7 @@ def _clip(entry: StateFile, first: int, end: int) -> StateFile:
 
 def groups_of_task(component: Component, number: int) -> tuple[int, int]:
     """The key groups [first, end) whose state a task holds."""
-    if first_task_holds_state(component):
+    if holding_of(component) == "first":
         return (0, GROUPS) if number == 0 else (0, 0)
     return groups_owned_by(number, component.tasks)
 
