@@ -125,6 +125,31 @@ def test_a_lost_node_loses_its_state_and_says_so(plans: tuple[Path, Path], tmp_p
     assert "their state is lost" in result.stdout
 
 
+def test_plans_with_other_counts_move_keyed_state(
+    plans: tuple[Path, Path], tmp_path: Path
+) -> None:
+    # 12 tasks of 20 MB become 16: 240 MB are divided again, as the engine divides them.
+    more = tmp_path / "more.yaml"
+    sixteen = ("--set", "topology.components.count.tasks=16")
+    files = (ROOT / APP, ROOT / CLUSTER, "--by", "storm-even", *sixteen, "--out", more)
+    assert run("place", *files).exit_code == 0
+    found, by_range = (as_json("move", plans[0], more, "--by", by) for by in ("optimal", "ro-mod"))
+    assert "count: 12 tasks become 16" in found["notes"][0]
+    assert not any("without" in note for note in found["notes"])
+    assert 0 < found["report"]["units"] < 240
+    for change in (found, by_range):
+        moved = sum(r["mb"] for r in change["ranges"])
+        assert change["report"]["units"] == pytest.approx(moved)
+    steps = [r for step in by_range["steps"] for r in step["ranges"]]
+    assert sorted(map(str, steps)) == sorted(map(str, by_range["ranges"]))
+    assert by_range["report"]["longest_pause_s"] == max(s["cost"] for s in by_range["steps"])
+    told = as_json("diff", plans[0], more)["diff"]
+    assert told["transfer"]["mb"] == pytest.approx(found["report"]["units"])
+    assert told["moved_mb"] == pytest.approx(told["divided"]["count"])
+    assert "divided again" in run("diff", plans[0], more).stdout
+    assert "ranges of key groups" in run("move", plans[0], more, "--by", "ro-mod").stdout
+
+
 def test_plans_for_different_topologies_are_refused_by_name(
     plans: tuple[Path, Path], tmp_path: Path
 ) -> None:

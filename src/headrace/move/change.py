@@ -64,20 +64,20 @@ def carry_plan(old: Problem, plan: Assignment, new: Problem) -> CarriedPlan:
     lost: dict[str, list[str]] = {}
     added: dict[str, int] = {}
     removed: dict[str, int] = {}
+    holders = find_holders(old, plan, new)
+    again = set(recounted(new, holders).tolist())
     for c, name in enumerate(new.components):
         o = column[name]
         before, after = int(old.tasks[o]), int(new.tasks[c])
         if before != after:
             (added if after > before else removed)[name] = abs(after - before)
-        common = min(before, after)
-        here = slice(int(new.first[c]), int(new.first[c]) + common)
-        there = slice(int(old.first[o]), int(old.first[o]) + common)
+        heirs, parents = pair_tasks(before, after, by_keys=c in again)
+        here, there = int(new.first[c]) + heirs, int(old.first[o]) + parents
         was = plan.node[there]
         node[here] = np.where(was == UNPLACED, UNPLACED, node_in_new[was])
         worker[here] = np.where(node[here] == UNPLACED, UNPLACED, plan.worker[there])
         for i in np.flatnonzero((was != UNPLACED) & (node[here] == UNPLACED)).tolist():
-            lost.setdefault(old.nodes[was[i]], []).append(new.task_name(here.start + i))
-    holders = find_holders(old, plan, new)
+            lost.setdefault(old.nodes[was[i]], []).append(new.task_name(int(here[i])))
     notes = [
         f"node {gone} no longer exists: {len(tasks)} tasks start elsewhere, their state is lost"
         for gone, tasks in lost.items()
@@ -91,6 +91,19 @@ def carry_plan(old: Problem, plan: Assignment, new: Problem) -> CarriedPlan:
         tuple(notes),
         holders,
     )
+
+
+def pair_tasks(before: int, after: int, *, by_keys: bool) -> tuple[Ints, Ints]:
+    """New tasks that take an old one's place, and those old ones, both from 0.
+
+    By their number; or, where keys are divided again, by the keys that they have in common.
+    """
+    number = np.arange(min(before, after))
+    if not by_keys:
+        return number, number
+    most, least = max(before, after), min(before, after)
+    spread = -(-number * most // least)  # ranges that start inside those of the fewer tasks
+    return (spread, number) if after > before else (number, spread)
 
 
 def _notes_on_counts(new: Problem, holders: Holders) -> Iterator[str]:

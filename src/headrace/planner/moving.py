@@ -73,7 +73,7 @@ def pair_plans(old: Plan, new: Plan) -> TwoPlans:
     better = relabel(new.problem, running.plan, new.assignment, holders=running.holders)
     notes = running.notes
     if better.saved_mb or better.saved_moves:
-        saved = f"{better.saved_mb:g} MB and {better.saved_moves} moves saved"
+        saved = f"{better.saved_mb:g} MB and {max(better.saved_moves, 0)} moves saved"
         notes = (*notes, f"alike nodes and tasks swapped roles: {saved}")
     return TwoPlans(new.problem, running.plan, better.plan, notes, running.holders)
 
