@@ -64,6 +64,16 @@ def test_steps_megabytes_pause_and_gain_add_up(plans: tuple[Path, Path]) -> None
     assert 0 < report["longest_pause_s"] <= report["makespan"]
 
 
+def test_a_mover_takes_options(plans: tuple[Path, Path]) -> None:
+    quick, slow = (
+        as_json("move", *plans, "--by", "drain-checkpoint", "--option", f"drain_s={s}")["report"]
+        for s in (0, 30)
+    )
+    assert slow["makespan"] == pytest.approx(quick["makespan"] + 30)
+    assert slow["longest_pause_s"] == slow["makespan"]
+    assert "has no option" in run("move", *plans, "--option", "drain_s=3").stderr
+
+
 def test_a_safe_order_moves_no_more_than_asked(plans: tuple[Path, Path]) -> None:
     whole, part = as_json("move", "--safe", *plans), as_json("move", "--max-moves", "5", *plans)
     assert whole["report"]["complete"]
@@ -125,9 +135,7 @@ def test_a_lost_node_loses_its_state_and_says_so(plans: tuple[Path, Path], tmp_p
     assert "their state is lost" in result.stdout
 
 
-def test_plans_with_other_counts_move_keyed_state(
-    plans: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_plans_with_other_counts_move_keyed_state(plans: tuple[Path, Path], tmp_path: Path) -> None:
     # 12 tasks of 20 MB become 16: 240 MB are divided again, as the engine divides them.
     more = tmp_path / "more.yaml"
     sixteen = ("--set", "topology.components.count.tasks=16")

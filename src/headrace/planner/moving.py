@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,11 +79,13 @@ def pair_plans(old: Plan, new: Plan) -> TwoPlans:
     return TwoPlans(new.problem, running.plan, better.plan, notes, running.holders)
 
 
-def move(old: Plan, new: Plan, by: By = MOVER) -> Change:
+def move(
+    old: Plan, new: Plan, by: By = MOVER, options: Mapping[str, object] | None = None
+) -> Change:
     """Transfers from the old plan to the new one, put into steps."""
     pair = pair_plans(old, new)
     volumes = pair.volumes()
-    moves: Moves = find("move", by)(volumes)
+    moves: Moves = find("move", by)(volumes, options=options or {})
     gains = () if pair.recounted else arrivals(pair.problem, pair.old, pair.new, moves)
     pieces = volumes.ranges
     ranges = () if pieces is None else tuple(pieces.show(i) for i in pieces.list_moving())
@@ -141,9 +144,12 @@ def place_started_tasks(problem: Problem, old: Assignment, order: SafeOrder) -> 
     return Assignment(node, worker)
 
 
-def move_blocks(blocks: Blocks | str, by: By = MOVER) -> Moves:
+def move_blocks(
+    blocks: Blocks | str, by: By = MOVER, options: Mapping[str, object] | None = None
+) -> Moves:
     """A block redistribution such as 16x7:16x11, put into steps."""
-    return find("move", by)(Blocks.parse(blocks) if isinstance(blocks, str) else blocks)
+    work = Blocks.parse(blocks) if isinstance(blocks, str) else blocks
+    return find("move", by)(work, options=options or {})
 
 
 def difference(old: Plan, new: Plan) -> Diff:
