@@ -45,9 +45,8 @@ def order_ranges(work: Volumes, ranges: NamedRanges) -> Moves:
     made: list[Step] = []
     for k in range(int(step.max(initial=-1)) + 1):
         mine = pieces[step == k]
-        source, target, mb = (
-            row[mine] for row in (ranges.of.source, ranges.of.target, ranges.of.mb)
-        )
+        source, target = ranges.of.source[mine], ranges.of.target[mine]
+        mb = ranges.of.mb[mine]
         seconds = work.cost[source, target] * mb / work.units[source, target]
         transfers = add_up(work, source, target, mb)
         cost = busiest(source, target, seconds, len(work.sources))

@@ -76,13 +76,20 @@ class NamedRanges:
         r, problem = self.of, self.problem
         c = int(r.component[piece])
         name = problem.components[c]
-        tasks = (
-            name if problem.bare else f"{name}.{int(number[piece]) + 1}"
-            for number in (r.holder, r.taker)
+        return KeyRange(
+            name,
+            int(r.first[piece]),
+            int(r.end[piece]),
+            self._task(c, int(r.holder[piece])),
+            self._task(c, int(r.taker[piece])),
+            problem.nodes[int(r.source[piece])],
+            problem.nodes[int(r.target[piece])],
+            float(r.mb[piece]),
         )
-        nodes = (problem.nodes[int(node[piece])] for node in (r.source, r.target))
-        groups = int(r.first[piece]), int(r.end[piece])
-        return KeyRange(name, *groups, *tasks, *nodes, float(r.mb[piece]))
+
+    def _task(self, component: int, number: int) -> str:
+        name = self.problem.components[component]
+        return name if self.problem.bare else f"{name}.{number + 1}"
 
     def list_moving(self) -> list[int]:
         """The pieces that go to another node and hold anything."""
