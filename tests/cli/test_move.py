@@ -151,11 +151,14 @@ def test_plans_with_other_counts_move_keyed_state(plans: tuple[Path, Path], tmp_
     steps = [r for step in by_range["steps"] for r in step["ranges"]]
     assert sorted(map(str, steps)) == sorted(map(str, by_range["ranges"]))
     assert by_range["report"]["longest_pause_s"] == max(s["cost"] for s in by_range["steps"])
-    told = as_json("diff", plans[0], more)["diff"]
-    assert told["transfer"]["mb"] == pytest.approx(found["report"]["units"])
-    assert told["moved_mb"] == pytest.approx(told["divided"]["count"])
+    compared = as_json("diff", plans[0], more)["diff"]
+    assert compared["transfer"]["mb"] == pytest.approx(found["report"]["units"])
+    assert compared["moved_mb"] == pytest.approx(compared["divided"]["count"])
     assert "divided again" in run("diff", plans[0], more).stdout
-    assert "ranges of key groups" in run("move", plans[0], more, "--by", "ro-mod").stdout
+    shown = run("move", plans[0], more, "--by", "ro-mod").stdout
+    assert "ranges of key groups" in shown
+    first = steps[0]
+    assert f"{first['from_task']} -> {first['to_task']} {first['groups'][0]}-" in shown
 
 
 def test_plans_for_different_topologies_are_refused_by_name(
