@@ -19,7 +19,7 @@ from headrace.model.document import Component
 from headrace.model.keys import GROUPS
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.ranges import divide_state, find_holders, task_state_mb
-from headrace.move.change import carry_plan, volumes_between
+from headrace.move.change import arrivals, carry_plan, volumes_between
 from headrace.move.optimal import optimal
 from headrace.move.relabel import relabel
 from headrace.move.ro_mod import ro_mod
@@ -113,9 +113,9 @@ def test_swapping_tasks_keeps_the_most_keys() -> None:
     # old task 1 (n0), tasks 3 and 4 those of task 2 (n1).
     old, new = counting(2), counting(4)
     running = carry_plan(old, on(0, 1), new)
-    better = relabel(new, running.plan, on(0, 1, 0, 1), holders=running.holders)
-    assert sorted(better.plan.node.tolist()[1:]) == [0, 0, 1, 1]
-    assert better.saved_mb == 40
+    better = relabel(new, running.plan, on(1, 0, 1, 0), holders=running.holders)
+    assert better.plan.node.tolist()[1:] == [0, 0, 1, 1]
+    assert better.saved_mb == 40  # as given, task 1 and task 4 are on the wrong node
     units = volumes_between(new, running.plan, better.plan, holders=running.holders).units
     assert not units.any()
 
@@ -283,14 +283,26 @@ def test_ro_mod_orders_a_change_of_counts() -> None:
 
 
 def test_ro_mod_counts_what_nodes_send_as_well() -> None:
-    # One task of 40 MB becomes four on four nodes: n0 sends 10 MB to each of the others, one block
-    # after the other (offsets 0, 1, 2, 3), and each step takes 80 ms.
-    old, new = counting(1, nodes=4), counting(4, nodes=4)
-    running = carry_plan(old, on(0), new)
-    work = volumes_between(new, running.plan, on(0, 1, 2, 3), holders=running.holders)
+    # Two components of one task (40 MB each) on n0 become two tasks each; the second ones are on n1
+    # and on n2. Both halves start at the middle, so they go in one step: n0 sends 40 MB, which
+    # takes 0.32 s, though n1 and n2 receive 20 MB each.
+    def two_counts(tasks: int) -> Problem:
+        one: Content = {"tasks": tasks, "inputs": {"say": FIELDS}, "state_mb": 40}
+        return problem_of(
+            {
+                "topology": {"components": {"say": {"spout": True}, "b": one, "c": one}},
+                "cluster": {"nodes": {"n{0..2}": {"bandwidth_mbps": 1000}}},
+            }
+        )
+
+    old, new = two_counts(1), two_counts(2)
+    running = carry_plan(old, on(0, 0), new)
+    work = volumes_between(new, running.plan, on(0, 1, 0, 2), holders=running.holders)
     moves = ro_mod(work)
-    assert [step.cost for step in moves.steps] == pytest.approx([0.08] * 3)
-    assert moves.makespan == pytest.approx(work.bound)
+    assert [[tuple(t) for t in step.transfers] for step in moves.steps] == [
+        [("n0", "n1", 20), ("n0", "n2", 20)]
+    ]
+    assert moves.steps[0].cost == moves.bound == pytest.approx(0.32)
 
 
 def test_between_two_plans_ranges_arrive_with_their_step() -> None:
@@ -304,13 +316,22 @@ def test_between_two_plans_ranges_arrive_with_their_step() -> None:
         problem, old.assignment, new.assignment, (), find_holders(problem, old.assignment, problem)
     )
     moves = ro_mod(pair.volumes())
-    gains = moving.arrivals(problem, pair.old, pair.new, moves)
+    gains = arrivals(problem, pair.old, pair.new, moves)
     assert [g.tasks for g in gains] == [
         ("count.4",),
         ("count.7", "count.8"),
         ("count.10", "count.11", "count.12"),
     ]
     assert [g.pause_s for g in gains] == pytest.approx([0.008, 0.016, 0.024])
+
+
+def test_ranges_of_one_pair_of_nodes_arrive_in_the_order_of_their_offsets() -> None:
+    # Before n0 n0 n2 n2 n0, after n0 n1 n2 n2 n1: task 5 starts its source's run (offset 0), task 2
+    # is second in its own (offset 1), so task 5 goes first.
+    problem = counting(5, nodes=3, mb=1)
+    old, new = on(0, 0, 2, 2, 0), on(0, 1, 2, 2, 1)
+    gains = arrivals(problem, old, new, ro_mod(volumes_between(problem, old, new)))
+    assert [g.tasks for g in gains] == [("count.5",), ("count.2",)]
 
 
 def test_the_engine_carries_out_an_order_of_ranges(tmp_path: Path) -> None:
