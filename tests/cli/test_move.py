@@ -64,6 +64,16 @@ def test_steps_megabytes_pause_and_gain_add_up(plans: tuple[Path, Path]) -> None
     assert 0 < report["longest_pause_s"] <= report["makespan"]
 
 
+def test_a_mover_takes_options(plans: tuple[Path, Path]) -> None:
+    quick, slow = (
+        as_json("move", *plans, "--by", "drain-checkpoint", "--option", f"drain_s={s}")["report"]
+        for s in (0, 30)
+    )
+    assert slow["makespan"] == pytest.approx(quick["makespan"] + 30)
+    assert slow["longest_pause_s"] == slow["makespan"]
+    assert "has no option" in run("move", *plans, "--option", "drain_s=3").stderr
+
+
 def test_a_safe_order_moves_no_more_than_asked(plans: tuple[Path, Path]) -> None:
     whole, part = as_json("move", "--safe", *plans), as_json("move", "--max-moves", "5", *plans)
     assert whole["report"]["complete"]
@@ -123,6 +133,32 @@ def test_a_lost_node_loses_its_state_and_says_so(plans: tuple[Path, Path], tmp_p
     assert result.exit_code == 0, result.output
     assert "node node-f no longer exists" in result.stdout
     assert "their state is lost" in result.stdout
+
+
+def test_plans_with_other_counts_move_keyed_state(plans: tuple[Path, Path], tmp_path: Path) -> None:
+    # 12 tasks of 20 MB become 16: 240 MB are divided again, as the engine divides them.
+    more = tmp_path / "more.yaml"
+    sixteen = ("--set", "topology.components.count.tasks=16")
+    files = (ROOT / APP, ROOT / CLUSTER, "--by", "storm-even", *sixteen, "--out", more)
+    assert run("place", *files).exit_code == 0
+    found, by_range = (as_json("move", plans[0], more, "--by", by) for by in ("optimal", "ro-mod"))
+    assert "count: 12 tasks become 16" in found["notes"][0]
+    assert not any("without" in note for note in found["notes"])
+    assert 0 < found["report"]["units"] < 240
+    for change in (found, by_range):
+        moved = sum(r["mb"] for r in change["ranges"])
+        assert change["report"]["units"] == pytest.approx(moved)
+    steps = [r for step in by_range["steps"] for r in step["ranges"]]
+    assert sorted(map(str, steps)) == sorted(map(str, by_range["ranges"]))
+    assert by_range["report"]["longest_pause_s"] == max(s["cost"] for s in by_range["steps"])
+    compared = as_json("diff", plans[0], more)["diff"]
+    assert compared["transfer"]["mb"] == pytest.approx(found["report"]["units"])
+    assert compared["moved_mb"] == pytest.approx(compared["divided"]["count"])
+    assert "divided again" in run("diff", plans[0], more).stdout
+    shown = run("move", plans[0], more, "--by", "ro-mod").stdout
+    assert "ranges of key groups" in shown
+    first = steps[0]
+    assert f"{first['from_task']} -> {first['to_task']} {first['groups'][0]}-" in shown
 
 
 def test_plans_for_different_topologies_are_refused_by_name(

@@ -14,11 +14,12 @@ import pytest
 from headrace.errors import InvalidInput, Unsupported
 from headrace.move import SCHEDULERS
 from headrace.move.blocks import Blocks, block_volumes
+from headrace.move.drain_checkpoint import drain_checkpoint
 from headrace.move.optimal import optimal
 from headrace.move.steps import Moves, Volumes
 
 Scheduler = Callable[[Blocks | Volumes], Moves]
-ANY = ("optimal", "all-at-once", "one-by-one")
+ANY = ("optimal", "all-at-once", "one-by-one", "drain-checkpoint")
 
 
 def scheduler(name: str) -> Scheduler:
@@ -93,6 +94,20 @@ def test_one_by_one_takes_the_sum_and_all_at_once_one_step() -> None:
     work = random_volumes(3)
     assert scheduler("one-by-one")(work).makespan == pytest.approx(work.cost.sum())
     assert len(scheduler("all-at-once")(work).steps) == 1
+
+
+def test_drain_checkpoint_waits_writes_and_reads() -> None:
+    # a sends 4 s to b and 3 s to c, b sends 2 s to c: a writes for 7 s, c reads for 5 s.
+    cost = np.array([[0, 4, 3], [0, 0, 2], [0, 0, 0]], dtype=float)
+    work = Volumes(tuple("abc"), tuple("abc"), cost * 10, cost)
+    assert drain_checkpoint(work).makespan == 12
+    moves = drain_checkpoint(work, drain_s=30)
+    assert (moves.makespan, len(moves.steps), moves.bound) == (42, 1, 7)
+    assert "30 to drain, 7 to write, 5 to read" in moves.notes[0]
+    with pytest.raises(Unsupported, match="in seconds"):
+        drain_checkpoint(Blocks.parse("2x2:2x1"), drain_s=1)
+    with pytest.raises(InvalidInput, match="drain_s is -1"):
+        drain_checkpoint(work, drain_s=-1)
 
 
 @pytest.mark.parametrize("name", ANY)

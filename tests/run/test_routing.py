@@ -15,14 +15,8 @@ from hypothesis import strategies as st
 
 from headrace.errors import InvalidInput
 from headrace.model.document import Input
-from headrace.run.routing import (
-    GROUPS,
-    groups_owned_by,
-    key_groups,
-    owner_of,
-    route,
-    split_evenly,
-)
+from headrace.model.keys import GROUPS, groups_owned_by, owner_of
+from headrace.run.routing import key_groups, route, split_evenly
 
 KEYS = st.lists(st.one_of(st.none(), st.text(max_size=5)), min_size=1, max_size=60)
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.shared import JSON, by_option, load_case, main, print_json
+from headrace.cli.shared import (
+    JSON,
+    OPTION,
+    by_option,
+    load_case,
+    main,
+    print_json,
+    read_options,
+)
 from headrace.errors import InvalidInput
 from headrace.model.output import save, text_for
 
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option("--tables", is_flag=True, help="With --blocks: also the classes of node pairs.")
 @by_option("move", default="optimal", show_default=True, help="How transfers are put into steps.")
+@OPTION
 @click.option("--safe", is_flag=True, help="Task by task, so that no node is overloaded.")
 @click.option(
     "--max-moves", type=click.IntRange(min=0), help="The best so many moves, in a safe order."
@@ -50,6 +59,7 @@ def move(
     blocks: str | None,
     tables: bool,
     by: str,
+    options: tuple[str, ...],
     safe: bool,
     max_moves: int | None,
     max_mb: float | None,
@@ -59,10 +69,11 @@ def move(
 ) -> None:
     """The steps from plan OLD to plan NEW (two plan files), or of a block redistribution."""
     in_order = safe or max_moves is not None or max_mb is not None
+    chosen = read_options(options)
     if blocks is not None:
         if files or in_order:
             raise click.UsageError("--blocks is alone: it takes no plan files and no safe order")
-        show_blocks(blocks, by, tables, as_json, out)
+        show_blocks(blocks, by, chosen, tables, as_json, out)
         return
     if len(files) != 2:
         raise click.UsageError("give two plan files, OLD and NEW, or --blocks")
@@ -75,7 +86,7 @@ def move(
         limits = {"max_moves": max_moves, "max_mb": max_mb, "seed": seed}
         show_order(*moving.move_safely(old, new, **limits), as_json, out)  # pyright: ignore[reportArgumentType]
         return
-    change = moving.move(old, new, by)
+    change = moving.move(old, new, by, chosen)
     command = f"headrace move {' '.join(files)} --by {by}"
     title, notes = "From one plan to the other", change.notes
     show_steps(title, change.moves, change.gains, change.to_json(), notes, command, as_json, out)
@@ -91,13 +102,20 @@ def plan_in(file: str, others: Sequence[str] = ()) -> Plan:
     return judge(case)
 
 
-def show_blocks(text: str, by: str, tables: bool, as_json: bool, out: str | None) -> None:
+def show_blocks(
+    text: str,
+    by: str,
+    options: Mapping[str, object],
+    tables: bool,
+    as_json: bool,
+    out: str | None,
+) -> None:
     """A block redistribution, and its classes of node pairs if asked."""
     from headrace.move.blocks import Blocks, classes, superclasses
     from headrace.planner.moving import move_blocks
 
     blocks = Blocks.parse(text)
-    moves = move_blocks(blocks, by)
+    moves = move_blocks(blocks, by, options)
     content = moves.to_json()
     if tables:
         content["classes"] = [

@@ -25,7 +25,8 @@ from headrace.control.policy import (
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.judge.report import FIGURES, Report, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.change import find_moving_tasks, task_state_mb, volumes_between
+from headrace.model.ranges import task_state_mb
+from headrace.move.change import find_moving_tasks, volumes_between
 from headrace.move.relabel import relabel
 from headrace.planner import Plan, place
 

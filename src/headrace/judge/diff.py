@@ -9,6 +9,7 @@ import numpy as np
 
 from headrace.judge.report import Report
 from headrace.model.problem import UNPLACED, Assignment, Problem
+from headrace.model.ranges import divide_state, find_holders, recounted
 
 COMPARED = (
     "feasible", "inter_node_traffic", "inter_worker_traffic", "network_distance", "nodes_used",
@@ -35,7 +36,10 @@ class Diff:
     stayed: int
     added: dict[str, int]  # component -> tasks only the second plan has
     removed: dict[str, int]
-    moved_mb: float
+    divided: dict[
+        str, float
+    ]  # component whose count changes -> MB of keyed state that go elsewhere
+    moved_mb: float  # with the moved tasks, and as keyed state is divided again
     figures: dict[str, tuple[Any, Any]]
 
     def to_json(self) -> dict[str, Any]:
@@ -57,6 +61,7 @@ def diff(
     columns = {name: i for i, name in enumerate(old.components)}
     number = {name: i for i, name in enumerate(old.nodes)}
     node_in_old = np.array([number.get(name, -2) for name in new.nodes], dtype=np.int64)
+    divided = divided_mb(old, old_plan, new, new_plan)
     moved: list[Moved] = []
     worker_only = stayed = 0
     added: dict[str, int] = {}
@@ -87,10 +92,18 @@ def diff(
                 "nowhere" if source == UNPLACED else old.nodes[source],
                 "nowhere" if target == UNPLACED else new.nodes[target],
             ]
-            moved.append(
-                Moved(new.task_name(b.start + i), place[0], place[1], float(new.state_mb[c]))
-            )
+            mb = 0.0 if name in divided else float(new.state_mb[c])
+            moved.append(Moved(new.task_name(b.start + i), place[0], place[1], mb))
     figures = {name: (getattr(old_report, name), getattr(new_report, name)) for name in COMPARED}
-    return Diff(
-        tuple(moved), worker_only, stayed, added, removed, sum(m.state_mb for m in moved), figures
-    )
+    moved_mb = sum(m.state_mb for m in moved) + sum(divided.values())
+    return Diff(tuple(moved), worker_only, stayed, added, removed, divided, moved_mb, figures)
+
+
+def divided_mb(
+    old: Problem, old_plan: Assignment, new: Problem, new_plan: Assignment
+) -> dict[str, float]:
+    """Keyed state that goes to another node because a component has another number of tasks."""
+    holders = find_holders(old, old_plan, new)
+    pieces = divide_state(new, holders, new_plan)
+    mb = np.bincount(pieces.component, np.where(pieces.moving, pieces.mb, 0.0), len(new.components))
+    return {new.components[c]: float(mb[c]) for c in recounted(new, holders).tolist()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.judge.diff import Diff
@@ -18,9 +19,14 @@ def diff(before: Plan | str | Path, after: Plan | str | Path) -> Diff:
     return moving.difference(as_plan(before), as_plan(after))
 
 
-def move(before: Plan | str | Path, after: Plan | str | Path, by: By = moving.MOVER) -> Change:
+def move(
+    before: Plan | str | Path,
+    after: Plan | str | Path,
+    by: By = moving.MOVER,
+    options: Mapping[str, object] | None = None,
+) -> Change:
     """The steps from one plan to another: transfers, what they cost, what each gains."""
-    return moving.move(as_plan(before), as_plan(after), by)
+    return moving.move(as_plan(before), as_plan(after), by, options)
 
 
 def move_safely(

@@ -20,6 +20,7 @@ from headrace.model.cluster import (
 )
 from headrace.model.components import NamedComponent, components_of
 from headrace.model.document import Node, Topology
+from headrace.model.keys import holding_of
 from headrace.model.nearest import nearest
 from headrace.model.plan import read_assignment
 from headrace.model.problem import CPU, Problem
@@ -91,6 +92,7 @@ def _component_fields(
         "cpu_fixed": cpu_fixed,
         "profiled": profiled,
         "state_mb": np.array([c.spec.state_mb for c in components]),
+        "holding": tuple(holding_of(c.spec) for c in components),
         "allowed": _allowed(inputs, components, {node: i for i, node in enumerate(nodes)}),
         "apart": np.array([c.spec.apart for c in components]),
     }

@@ -91,7 +91,10 @@ class Component(Section):
         default=None, description="CPU points one task needs at the given rates; 100 = one core"
     )
     memory_mb: NotNegative = Field(default=0.0, description="memory of one task")
-    state_mb: NotNegative = Field(default=0.0, description="keyed state of one task, moved with it")
+    state_mb: NotNegative = Field(
+        default=0.0,
+        description="state of one task, moved with it; keyed state is divided again with counts",
+    )
     resources: dict[str, NotNegative] = Field(
         default_factory=dict, description="further resources one task takes"
     )

@@ -15,6 +15,7 @@ import numpy as np
 
 from headrace.errors import HeadraceError, Unsupported
 from headrace.model.arrays import Bools, Floats, Ints, distinct
+from headrace.model.keys import Holding
 from headrace.model.levels import levels
 
 CPU, MEMORY = 0, 1  # positions in the resource axis
@@ -105,6 +106,7 @@ class Problem:
     cpu_fixed: Floats  # [C, Y] profiled points of one task at no load
     profiled: Bools  # [C] whether CPU comes from a profile
     state_mb: Floats  # [C] of one task
+    holding: tuple[Holding, ...]  # [C] who holds that state
     allowed: Bools | None  # [C, N] nodes its tasks may use; None: all may use all
     apart: Bools  # [C] no two of its tasks on one node
     task_share: Floats | None  # [T] share of its component's tuples a task gets; None: all even
@@ -341,6 +343,7 @@ class Problem:
             cpu_fixed=self.cpu_fixed[keep],
             profiled=self.profiled[keep],
             state_mb=self.state_mb[keep],
+            holding=tuple(self.holding[c] for c in keep),
             allowed=None if self.allowed is None else self.allowed[keep],
             apart=self.apart[keep],
             task_share=None if self.task_share is None else self.task_share[mask],

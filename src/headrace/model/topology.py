@@ -30,6 +30,7 @@ from pydantic import ValidationError
 
 from headrace.errors import InvalidInput
 from headrace.model import document
+from headrace.model.keys import KEYED_BY
 from headrace.model.nearest import nearest
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ Function = Callable[..., Any]
 Section = TypeVar("Section", bound=document.Section)
 
 FORMS = ("arrow", "pandas", "tuple")
-KEYED_BY = ("fields", "global", "all")  # groupings that bring a key to the same task every time
 FACTS = (
     "workers",
     "priority",
@@ -300,11 +300,6 @@ def _shorten(inputs: Sequence[document.Input]) -> Any:
         for one in inputs
     ]
     return short[0] if len(short) == 1 else short
-
-
-def first_task_holds_state(component: document.Component) -> bool:
-    """Whether the first task holds all keyed state, since all tuples go there."""
-    return any(one.grouping == "global" for inputs in component.inputs.values() for one in inputs)
 
 
 def task_name(component: str, number: int) -> str:

@@ -9,6 +9,7 @@ SCHEDULERS: dict[str, str] = {
     "optimal": "headrace.move.optimal",
     "all-at-once": "headrace.move.all_at_once",
     "one-by-one": "headrace.move.one_by_one",
+    "drain-checkpoint": "headrace.move.drain_checkpoint",
     "mod": "headrace.move.mod",
     "ro-mod": "headrace.move.ro_mod",
 }

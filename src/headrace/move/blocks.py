@@ -126,7 +126,8 @@ def require_blocks(name: str, work: Blocks | Volumes) -> Blocks:
     if isinstance(work, Blocks):
         return work
     raise Unsupported(
-        f"{name} takes block redistributions only (--blocks 16x7:16x11)", fix="use optimal"
+        f"{name} takes block redistributions only (--blocks 16x7:16x11), not any volumes",
+        fix="use optimal",
     )
 
 

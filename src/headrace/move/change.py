@@ -1,20 +1,30 @@
 """From one plan to another: which tasks move, how many megabytes that is, and what is lost.
 
-Both plans are plans of one problem, the one to come. A task that the old plan leaves without a node
-is new, or its node is gone: it starts without its state.
+Both plans are plans of one problem, the one to come. Keyed state is divided over tasks as the
+engine divides it, so that with other task counts ranges of keys go from task to task. State that is
+not keyed goes with its task, and is lost where that has no node any more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from headrace.errors import InvalidInput
 from headrace.judge.traffic import traffic
-from headrace.model.arrays import Floats, Ints
+from headrace.model.arrays import Floats, Ints, distinct
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.steps import Moves, Volumes
+from headrace.model.ranges import (
+    Holders,
+    Ranges,
+    divide_state,
+    find_holders,
+    recounted,
+    task_state_mb,
+)
+from headrace.move.steps import Moves, NamedRanges, Volumes
 
 ASSUMED_MBPS = 1000.0  # between two nodes neither of which has a bandwidth
 MEGABIT = 8.0  # in a megabyte
@@ -29,6 +39,7 @@ class CarriedPlan:
     added: dict[str, int]  # component -> tasks that are new
     removed: dict[str, int]  # component -> tasks that stop
     notes: tuple[str, ...]
+    holders: Holders  # of the state there is
 
 
 def carry_plan(old: Problem, plan: Assignment, new: Problem) -> CarriedPlan:
@@ -53,35 +64,64 @@ def carry_plan(old: Problem, plan: Assignment, new: Problem) -> CarriedPlan:
     lost: dict[str, list[str]] = {}
     added: dict[str, int] = {}
     removed: dict[str, int] = {}
+    holders = find_holders(old, plan, new)
+    again = set(recounted(new, holders).tolist())
     for c, name in enumerate(new.components):
         o = column[name]
         before, after = int(old.tasks[o]), int(new.tasks[c])
         if before != after:
             (added if after > before else removed)[name] = abs(after - before)
-        common = min(before, after)
-        here = slice(int(new.first[c]), int(new.first[c]) + common)
-        there = slice(int(old.first[o]), int(old.first[o]) + common)
+        heirs, parents = pair_tasks(before, after, by_keys=c in again)
+        here, there = int(new.first[c]) + heirs, int(old.first[o]) + parents
         was = plan.node[there]
         node[here] = np.where(was == UNPLACED, UNPLACED, node_in_new[was])
         worker[here] = np.where(node[here] == UNPLACED, UNPLACED, plan.worker[there])
         for i in np.flatnonzero((was != UNPLACED) & (node[here] == UNPLACED)).tolist():
-            lost.setdefault(old.nodes[was[i]], []).append(new.task_name(here.start + i))
+            lost.setdefault(old.nodes[was[i]], []).append(new.task_name(int(here[i])))
     notes = [
         f"node {gone} no longer exists: {len(tasks)} tasks start elsewhere, their state is lost"
         for gone, tasks in lost.items()
     ]
-    notes += [f"{count} new tasks of {name} start without state" for name, count in added.items()]
-    notes += [
-        f"{count} tasks of {name} stop first; these steps do not carry their state"
-        for name, count in removed.items()
-    ]
+    notes += _notes_on_counts(new, holders)
     return CarriedPlan(
         Assignment(node, worker),
         {gone: tuple(tasks) for gone, tasks in lost.items()},
         added,
         removed,
         tuple(notes),
+        holders,
     )
+
+
+def pair_tasks(before: int, after: int, *, by_keys: bool) -> tuple[Ints, Ints]:
+    """New tasks that take an old one's place, and those old ones, both from 0.
+
+    By their number; or, where keys are divided again, by the keys that they have in common.
+    """
+    number = np.arange(min(before, after))
+    if not by_keys:
+        return number, number
+    most, least = max(before, after), min(before, after)
+    spread = -(-number * most // least)  # ranges that start inside those of the fewer tasks
+    return (spread, number) if after > before else (number, spread)
+
+
+def _notes_on_counts(new: Problem, holders: Holders) -> Iterator[str]:
+    """What becomes of the state of components whose number of tasks changes."""
+    again = set(recounted(new, holders).tolist())
+    for c in np.flatnonzero(holders.tasks != new.tasks).tolist():
+        name, before, after = new.components[c], int(holders.tasks[c]), int(new.tasks[c])
+        count, mb = abs(after - before), float(holders.state_mb[c])
+        if c in again:
+            total = f"{mb * before:g} MB of keyed state"
+            yield f"{name}: {before} tasks become {after}, and its {total} are divided again"
+        elif after > before:
+            without = " without state" if mb and new.holding[c] == "task" else ""
+            yield f"{count} new tasks of {name} start{without}"
+        else:
+            lost = mb and new.holding[c] == "task"
+            state = f"; their {mb * count:g} MB of state are not keyed, and lost" if lost else ""
+            yield f"{count} tasks of {name} stop first{state}"
 
 
 def refuse_wrong_plan(problem: Problem, plan: Assignment, which: str) -> None:
@@ -109,25 +149,29 @@ def refuse_wrong_plan(problem: Problem, plan: Assignment, which: str) -> None:
         )
 
 
-def task_state_mb(problem: Problem) -> Floats:
-    """Megabytes that move with each task, [T]."""
-    return problem.state_mb[problem.component_of]
-
-
 def find_moving_tasks(old: Assignment, new: Assignment) -> Ints:
     """Tasks that run in both plans, but on another node."""
     return np.flatnonzero((old.node != UNPLACED) & (new.node != UNPLACED) & (old.node != new.node))
 
 
 def volumes_between(
-    problem: Problem, old: Assignment, new: Assignment, *, assumed_mbps: float = ASSUMED_MBPS
+    problem: Problem,
+    old: Assignment,
+    new: Assignment,
+    *,
+    holders: Holders | None = None,
+    assumed_mbps: float = ASSUMED_MBPS,
 ) -> Volumes:
-    """Megabytes from node to node, and the seconds they take at the smaller bandwidth."""
+    """Megabytes from node to node, and the seconds they take at the smaller bandwidth.
+
+    `holders` have the state; absent: the tasks of the old plan.
+    """
     refuse_wrong_plan(problem, old, "old")
     refuse_wrong_plan(problem, new, "new")
-    tasks = find_moving_tasks(old, new)
+    pieces = divide_state(problem, holders or find_holders(problem, old, problem), new)
+    moving = pieces.moving
     units = np.zeros((len(problem.nodes), len(problem.nodes)))
-    np.add.at(units, (old.node[tasks], new.node[tasks]), task_state_mb(problem)[tasks])
+    np.add.at(units, (pieces.source[moving], pieces.target[moving]), pieces.mb[moving])
     source, target = np.nonzero(units)
     seconds = np.zeros_like(units)
     seconds[source, target], notes = transfer_seconds(
@@ -138,7 +182,8 @@ def volumes_between(
         problem.nodes,
         units,
         seconds,
-        notes=(*notes, *_without_state(problem, old, new)),
+        notes=(*notes, *note_lost_state(pieces)),
+        ranges=NamedRanges(pieces, problem),
     )
 
 
@@ -172,10 +217,14 @@ def transfer_seconds(
     return mb * MEGABIT / speed, notes
 
 
-def _without_state(problem: Problem, old: Assignment, new: Assignment) -> tuple[str, ...]:
-    fresh = np.flatnonzero((old.node == UNPLACED) & (new.node != UNPLACED))
-    lost_mb = float(task_state_mb(problem)[fresh].sum())
-    return (f"{len(fresh)} tasks start without their state ({lost_mb:g} MB)",) if len(fresh) else ()
+def note_lost_state(pieces: Ranges) -> tuple[str, ...]:
+    """What is said of state that is on no node any more."""
+    lost = np.flatnonzero(pieces.lost)
+    if not len(lost):
+        return ()
+    tasks = len(distinct(np.stack([pieces.component[lost], pieces.taker[lost]]), axis=1).T)
+    mb = float(pieces.mb[lost].sum())
+    return (f"{tasks} tasks start without their state ({mb:g} MB)",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +249,8 @@ def arrivals(
     """
     if ((old.node == UNPLACED) != (new.node == UNPLACED)).any():
         return ()
+    if any(step.ranges for step in moves.steps):
+        return _arrivals_of_ranges(problem, old, new, moves)
     number = {name: i for i, name in enumerate(problem.nodes)}
     n, mb = len(problem.nodes), task_state_mb(problem)
     # Pair of nodes -> (megabytes after which the task has arrived, task).
@@ -242,6 +293,36 @@ def arrivals(
         found.append(
             Arrival(names, sum(t.units for t in step.transfers), before - after, after, pause)
         )
+        before = after
+    return tuple(found)
+
+
+def _arrivals_of_ranges(
+    problem: Problem, old: Assignment, new: Assignment, moves: Moves
+) -> tuple[Arrival, ...]:
+    """The same, where steps say which ranges they carry: a task stops from its first to its last.
+
+    Counts are the same in both plans.
+    """
+    moving = {problem.task_name(t): t for t in find_moving_tasks(old, new).tolist()}
+    last = {r.taker: i for i, step in enumerate(moves.steps) for r in step.ranges}
+    begins: dict[str, float] = {}
+    node, worker = old.node.copy(), old.worker.copy()
+    here = node == new.node
+    worker[here] = new.worker[here]
+    before, clock = traffic(problem, old).inter_node, 0.0
+    found: list[Arrival] = []
+    for i, step in enumerate(moves.steps):
+        for r in step.ranges:
+            begins.setdefault(r.taker, clock)
+        clock += step.cost
+        names = [name for name in moving if last.get(name, 0) == i]
+        tasks = [moving[name] for name in names]
+        node[tasks], worker[tasks] = new.node[tasks], new.worker[tasks]
+        after = traffic(problem, Assignment(node, worker)).inter_node if tasks else before
+        pause = max((clock - begins[name] for name in names if name in begins), default=0.0)
+        mb = sum(t.units for t in step.transfers)
+        found.append(Arrival(tuple(names), mb, before - after, after, pause))
         before = after
     return tuple(found)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.change import task_state_mb
+from headrace.model.ranges import task_state_mb
 from headrace.move.gains import Gains
 from headrace.move.room import Network, Place, Room
 from headrace.move.shuffle import walk_home

@@ -14,7 +14,8 @@ import numpy as np
 from headrace.errors import Unsupported
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.change import find_moving_tasks, refuse_wrong_plan, task_state_mb
+from headrace.model.ranges import Holders, divide_state, find_holders, recounted
+from headrace.move.change import find_moving_tasks, refuse_wrong_plan
 from headrace.solve.classes import Classes, classes_of
 from headrace.solve.matching import cheapest_matching
 
@@ -30,14 +31,20 @@ class Relabelled:
 
 
 def relabel(
-    problem: Problem, old: Assignment, new: Assignment, *, tasks: bool = True
+    problem: Problem,
+    old: Assignment,
+    new: Assignment,
+    *,
+    tasks: bool = True,
+    holders: Holders | None = None,
 ) -> Relabelled:
     """Swap alike nodes of the new plan, and with `tasks` alike tasks, so that less moves.
 
-    Never more megabytes than before.
+    `holders` have the state; absent: the tasks of the old plan. Never more megabytes than before.
     """
     refuse_wrong_plan(problem, old, "old")
     refuse_wrong_plan(problem, new, "new")
+    holders = holders or find_holders(problem, old, problem)
     classes = _find_classes(problem) if tasks else None
     same = np.arange(len(problem.nodes))
     candidates = [(same, new)]
@@ -47,8 +54,9 @@ def relabel(
         plan = Assignment(node, new.worker, new.refused)
         if classes is not None:
             plan = swap_tasks(classes, old, plan)
+            plan = keep_ranges(problem, classes, holders, plan)
         candidates.append((role, match_workers(problem, old, plan)))
-    cost = [measure_move(problem, old, plan) for _, plan in candidates]
+    cost = [measure_move(problem, old, plan, holders) for _, plan in candidates]
     best = min(range(len(candidates)), key=lambda i: (cost[i], i))
     role, plan = candidates[best]
     return Relabelled(plan, role, cost[0][0] - cost[best][0], cost[0][1] - cost[best][1])
@@ -62,11 +70,14 @@ def _find_classes(problem: Problem) -> Classes | None:
         return None
 
 
-def measure_move(problem: Problem, old: Assignment, new: Assignment) -> tuple[float, int, int]:
+def measure_move(
+    problem: Problem, old: Assignment, new: Assignment, holders: Holders | None = None
+) -> tuple[float, int, int]:
     """Megabytes and tasks that go to another node, and tasks that only change their worker."""
+    pieces = divide_state(problem, holders or find_holders(problem, old, problem), new)
     gone = find_moving_tasks(old, new)
     inside = (old.node == new.node) & (old.node != UNPLACED) & (old.worker != new.worker)
-    return round(float(task_state_mb(problem)[gone].sum()), 9), len(gone), int(inside.sum())
+    return round(float(pieces.mb[pieces.moving].sum()), 9), len(gone), int(inside.sum())
 
 
 def weigh_kept(
@@ -155,6 +166,40 @@ def swap_tasks(classes: Classes, old: Assignment, new: Assignment) -> Assignment
             open_task[i] = open_place[j] = False
         i, j = np.flatnonzero(open_task), np.flatnonzero(open_place)
         node[tasks[i]], worker[tasks[i]] = places[j, 0], places[j, 1]
+    return Assignment(node, worker, new.refused)
+
+
+def keep_ranges(
+    problem: Problem, classes: Classes, holders: Holders, new: Assignment
+) -> Assignment:
+    """The same plan with alike tasks swapped where counts change, so that more keys stay.
+
+    The task with the most state on a node that it may have goes first.
+    """
+    again = recounted(problem, holders)
+    if not len(again):
+        return new
+    pieces = divide_state(problem, holders, new)
+    node, worker = new.node.copy(), new.worker.copy()
+    for first, last in zip(classes.first[:-1].tolist(), classes.first[1:].tolist(), strict=True):
+        tasks = classes.order[first:last]
+        c = int(problem.component_of[tasks[0]])
+        if c not in again:
+            continue
+        here = np.flatnonzero((pieces.component == c) & (pieces.source != UNPLACED))
+        taker, source = int(problem.first[c]) + pieces.taker[here], pieces.source[here]
+        places: dict[int, list[int]] = {}  # node -> workers on it, in the tasks' order
+        for t in tasks[::-1].tolist():
+            places.setdefault(int(new.node[t]), []).append(int(new.worker[t]))
+        waiting = dict.fromkeys(tasks.tolist())
+        for i in np.argsort(-pieces.mb[here], kind="stable").tolist():
+            t, n = int(taker[i]), int(source[i])
+            if t in waiting and places.get(n):
+                node[t], worker[t] = n, places[n].pop()
+                del waiting[t]
+        rest = ((n, places[n].pop()) for n in list(places) for _ in range(len(places[n])))
+        for t, (n, w) in zip(waiting, rest, strict=True):
+            node[t], worker[t] = n, w
     return Assignment(node, worker, new.refused)
 
 

@@ -18,7 +18,13 @@ from headrace.errors import Infeasible, InvalidInput, Unsupported
 from headrace.judge.traffic import traffic
 from headrace.model.arrays import Bools
 from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.move.change import ASSUMED_MBPS, refuse_wrong_plan, task_state_mb, transfer_seconds
+from headrace.model.ranges import Holders, divide_state, find_holders, task_state_mb
+from headrace.move.change import (
+    ASSUMED_MBPS,
+    note_lost_state,
+    refuse_wrong_plan,
+    transfer_seconds,
+)
 from headrace.move.gains import Gains
 from headrace.move.order_search import Hop, OrderSearch
 from headrace.move.room import refuse_full
@@ -54,16 +60,19 @@ class SafeOrder:
     traffic_after: float | None
     waiting: tuple[str, ...] = ()  # tasks not yet at their place
     notes: tuple[str, ...] = field(default=())
+    # Keyed state that goes to other nodes before the first move, since counts change.
+    divided_mb: float = 0.0
+    divided_s: float = 0.0
 
     @property
     def mb(self) -> float:
         """All state that is moved."""
-        return math.fsum(move.mb for move in self.moves)
+        return math.fsum([self.divided_mb, *(move.mb for move in self.moves)])
 
     @property
     def seconds(self) -> float:
         """All transfers one after another."""
-        return math.fsum(move.seconds for move in self.moves)
+        return math.fsum([self.divided_s, *(move.seconds for move in self.moves)])
 
     @property
     def longest_pause_s(self) -> float:
@@ -90,6 +99,8 @@ class SafeOrder:
             "moves": len(moves),
             "mb": self.mb,
             "seconds": self.seconds,
+            "divided_mb": self.divided_mb,
+            "divided_s": self.divided_s,
             "longest_pause_s": self.longest_pause_s,
             "traffic_before": self.traffic_before,
             "traffic_after": self.traffic_after,
@@ -128,8 +139,12 @@ def safe_order(
     max_mb: float | None = None,
     seed: int = 0,
     assumed_mbps: float = ASSUMED_MBPS,
+    holders: Holders | None = None,
 ) -> SafeOrder:
-    """All moves from one plan to another in a safe order; with a limit, the best of them found."""
+    """All moves from one plan to another in a safe order; with a limit, the best of them found.
+
+    `holders` have the state; absent: the tasks of the old plan.
+    """
     for name, limit in (("max_moves", max_moves), ("max_mb", max_mb)):
         if limit is not None and not limit >= 0:
             raise InvalidInput(f"{name} is {limit:g}; it must be 0 or more")
@@ -162,7 +177,16 @@ def safe_order(
         if late is not None:
             why = "tasks that run nowhere start last: with them there would be no room to move"
             search, notes = late, (*notes, why)
-    order = describe_hops(problem, begin, new, search.hops, assumed_mbps, notes, best_part=limited)
+    order = describe_hops(
+        problem,
+        begin,
+        new,
+        search.hops,
+        assumed_mbps,
+        notes,
+        best_part=limited,
+        holders=holders,
+    )
     if limited or not search.tasks_away().any():
         return order
     raise no_order_found(search, order)
@@ -222,13 +246,12 @@ def describe_hops(
     notes: tuple[str, ...],
     *,
     best_part: bool,
+    holders: Holders | None = None,
 ) -> SafeOrder:
     """The order that hops make; with `best_part` only as far as the traffic falls."""
     runs = new.node != UNPLACED
-    fresh = runs & (old.node == UNPLACED)
-    if fresh.any():
-        fresh_mb = float(task_state_mb(problem)[fresh].sum())
-        notes = (*notes, f"{int(fresh.sum())} tasks start without their state ({fresh_mb:g} MB)")
+    holders = holders or find_holders(problem, old, problem)
+    notes = (*notes, *note_lost_state(divide_state(problem, holders, new)))
     values = _traffic_on_the_way(problem, old, new, hops)
     moves, assumed = _moves_of(problem, old, new, hops, values, assumed_mbps)
     end = _best_end(values, moves) if best_part else len(moves)

@@ -12,6 +12,8 @@ import numpy as np
 
 from headrace.errors import InvalidInput
 from headrace.model.arrays import Floats, Ints
+from headrace.model.problem import Problem
+from headrace.model.ranges import Ranges
 from headrace.solve.transfers import longest_line
 
 Name = str | int  # of a node; block redistributions call nodes by their number
@@ -28,6 +30,7 @@ class Volumes:
     unit: str = "MB"
     clock: str = "s"  # what costs are measured in
     notes: tuple[str, ...] = ()  # what was assumed
+    ranges: NamedRanges | None = None  # what the units are made of, between two plans
 
     def __post_init__(self) -> None:
         shape = (len(self.sources), len(self.targets))
@@ -61,6 +64,66 @@ class Volumes:
         return longest_line(self.cost)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedRanges:
+    """The pieces of state behind volumes, and the names that they need to be shown."""
+
+    of: Ranges
+    problem: Problem
+
+    def show(self, piece: int) -> KeyRange:
+        """A piece by names."""
+        r, problem = self.of, self.problem
+        c = int(r.component[piece])
+        name = problem.components[c]
+        return KeyRange(
+            name,
+            int(r.first[piece]),
+            int(r.end[piece]),
+            self._task(c, int(r.holder[piece])),
+            self._task(c, int(r.taker[piece])),
+            problem.nodes[int(r.source[piece])],
+            problem.nodes[int(r.target[piece])],
+            float(r.mb[piece]),
+        )
+
+    def _task(self, component: int, number: int) -> str:
+        name = self.problem.components[component]
+        return name if self.problem.bare else f"{name}.{number + 1}"
+
+    def list_moving(self) -> list[int]:
+        """The pieces that go to another node and hold anything."""
+        return np.flatnonzero(self.of.moving & (self.of.mb > 0)).tolist()
+
+
+class KeyRange(NamedTuple):
+    """State that goes from one task to another: the key groups [first, end) of a component.
+
+    State that is not keyed has no groups (0, 0): it goes with its task.
+    """
+
+    component: str
+    first: int
+    end: int
+    holder: str
+    taker: str
+    source: str
+    target: str
+    mb: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As printed by `move --json`."""
+        return {
+            "component": self.component,
+            "groups": [self.first, self.end] if self.end else None,
+            "from_task": self.holder,
+            "to_task": self.taker,
+            "from": self.source,
+            "to": self.target,
+            "mb": self.mb,
+        }
+
+
 # A tuple: there may be a hundred thousand of them, and it is made three times as quickly.
 class Transfer(NamedTuple):
     """So much from one node to another."""
@@ -76,6 +139,7 @@ class Step:
 
     transfers: tuple[Transfer, ...]
     cost: float
+    ranges: tuple[KeyRange, ...] = ()  # what exactly, where the scheduler says so
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +174,7 @@ class Moves:
                     for t in step.transfers
                 ],
                 "cost": whole(step.cost),
+                **({"ranges": [r.to_json() for r in step.ranges]} if step.ranges else {}),
             }
             for step in self.steps
         ]

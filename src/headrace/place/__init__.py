@@ -23,6 +23,7 @@ SCHEDULERS: dict[str, str] = {
     "mt-scheduler": "headrace.place.mt_scheduler",
     "meng-style": "headrace.place.meng_style",
     "sam": "headrace.place.sam",
+    "ro-mod": "headrace.place.ro_mod",
     "p-scheduler": "headrace.place.p_scheduler",
     "t3-scheduler": "headrace.place.t3_scheduler",
     "i-scheduler": "headrace.place.i_scheduler",

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from headrace.errors import InvalidInput
 from headrace.judge.diff import Diff, diff
-from headrace.model.problem import Assignment, Problem
+from headrace.model.problem import UNPLACED, Assignment, Problem
+from headrace.model.ranges import Holders, recounted
 from headrace.move.blocks import Blocks
 from headrace.move.change import Arrival, arrivals, carry_plan, volumes_between
 from headrace.move.relabel import relabel
 from headrace.move.safe_order import SafeOrder, safe_order
-from headrace.move.steps import Moves
+from headrace.move.steps import KeyRange, Moves, Volumes
 from headrace.planner.result import Plan
 from headrace.registry import By, find
 
@@ -27,6 +31,16 @@ class TwoPlans:
     old: Assignment
     new: Assignment
     notes: tuple[str, ...]
+    holders: Holders  # of the state there is
+
+    @property
+    def recounted(self) -> bool:
+        """Whether a component has another number of tasks than before."""
+        return bool((self.holders.tasks != self.problem.tasks).any())
+
+    def volumes(self) -> Volumes:
+        """What goes from node to node."""
+        return volumes_between(self.problem, self.old, self.new, holders=self.holders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,35 +48,48 @@ class Change:
     """The steps from one plan to another, and what each of them gains."""
 
     moves: Moves
-    gains: tuple[Arrival, ...]
+    gains: tuple[Arrival, ...]  # empty if counts change, or tasks ran nowhere
     notes: tuple[str, ...]
+    ranges: tuple[KeyRange, ...] = ()  # what is moved
 
     def to_json(self) -> dict[str, Any]:
         """As printed by `move --json`."""
         content = self.moves.to_json()
         content |= {"gains": [arrival.gain for arrival in self.gains], "notes": list(self.notes)}
-        longest = max((arrival.pause_s for arrival in self.gains), default=None)
-        content["report"]["longest_pause_s"] = longest
+        content["report"]["longest_pause_s"] = self.longest_pause_s
+        content["ranges"] = [key_range.to_json() for key_range in self.ranges]
         return content
+
+    @property
+    def longest_pause_s(self) -> float | None:
+        """The longest that a task stops, or a range of keys; None where steps do not say."""
+        if self.gains:
+            return max(arrival.pause_s for arrival in self.gains)
+        return max((step.cost for step in self.moves.steps if step.ranges), default=None)
 
 
 def pair_plans(old: Plan, new: Plan) -> TwoPlans:
     """Both plans in the terms of the new one's problem."""
     running = carry_plan(old.problem, old.assignment, new.problem)
-    better = relabel(new.problem, running.plan, new.assignment)
+    better = relabel(new.problem, running.plan, new.assignment, holders=running.holders)
     notes = running.notes
     if better.saved_mb or better.saved_moves:
-        saved = f"{better.saved_mb:g} MB and {better.saved_moves} moves saved"
+        saved = f"{better.saved_mb:g} MB and {max(better.saved_moves, 0)} moves saved"
         notes = (*notes, f"alike nodes and tasks swapped roles: {saved}")
-    return TwoPlans(new.problem, running.plan, better.plan, notes)
+    return TwoPlans(new.problem, running.plan, better.plan, notes, running.holders)
 
 
-def move(old: Plan, new: Plan, by: By = MOVER) -> Change:
+def move(
+    old: Plan, new: Plan, by: By = MOVER, options: Mapping[str, object] | None = None
+) -> Change:
     """Transfers from the old plan to the new one, put into steps."""
     pair = pair_plans(old, new)
-    moves: Moves = find("move", by)(volumes_between(pair.problem, pair.old, pair.new))
-    gains = arrivals(pair.problem, pair.old, pair.new, moves)
-    return Change(moves, tuple(gains), pair.notes)
+    volumes = pair.volumes()
+    moves: Moves = find("move", by)(volumes, options=options or {})
+    gains = () if pair.recounted else arrivals(pair.problem, pair.old, pair.new, moves)
+    pieces = volumes.ranges
+    ranges = () if pieces is None else tuple(pieces.show(i) for i in pieces.list_moving())
+    return Change(moves, tuple(gains), pair.notes, ranges)
 
 
 def move_safely(
@@ -73,17 +100,56 @@ def move_safely(
     max_mb: float | None = None,
     seed: int = 0,
 ) -> tuple[SafeOrder, tuple[str, ...]]:
-    """Task by task, so that no node is overloaded on the way; with a limit, the best moves."""
+    """Task by task, so that no node is overloaded on the way; with a limit, the best moves.
+
+    Where counts change, keyed state is divided again first, among the tasks as they are placed
+    then; that is part of what the order moves.
+    """
     pair = pair_plans(old, new)
+    problem = with_divided_state(pair.problem, pair.holders)
     order = safe_order(
-        pair.problem, pair.old, pair.new, max_moves=max_moves, max_mb=max_mb, seed=seed
+        problem,
+        pair.old,
+        pair.new,
+        max_moves=max_moves,
+        max_mb=max_mb,
+        seed=seed,
+        holders=pair.holders,
     )
-    return order, pair.notes
+    if not pair.recounted:
+        return order, pair.notes
+    started = place_started_tasks(problem, pair.old, order)
+    divided = volumes_between(problem, pair.old, started, holders=pair.holders)
+    return (
+        replace(order, divided_mb=float(divided.units.sum()), divided_s=divided.bound),
+        pair.notes,
+    )
 
 
-def move_blocks(blocks: Blocks | str, by: By = MOVER) -> Moves:
+def with_divided_state(problem: Problem, holders: Holders) -> Problem:
+    """The problem with the state that each task has once keyed state is divided again."""
+    again = recounted(problem, holders)
+    state_mb = holders.state_mb.copy()
+    state_mb[again] *= holders.tasks[again] / problem.tasks[again]
+    return replace(problem, state_mb=state_mb)
+
+
+def place_started_tasks(problem: Problem, old: Assignment, order: SafeOrder) -> Assignment:
+    """The old plan with every new task where it starts."""
+    number = {name: i for i, name in enumerate(problem.nodes)}
+    started = {m.task: (number[m.target], m.worker) for m in order.moves if m.kind == "start"}
+    node, worker = old.node.copy(), old.worker.copy()
+    for t in np.flatnonzero(old.node == UNPLACED).tolist():
+        node[t], worker[t] = started.get(problem.task_name(t), (UNPLACED, UNPLACED))
+    return Assignment(node, worker)
+
+
+def move_blocks(
+    blocks: Blocks | str, by: By = MOVER, options: Mapping[str, object] | None = None
+) -> Moves:
     """A block redistribution such as 16x7:16x11, put into steps."""
-    return find("move", by)(Blocks.parse(blocks) if isinstance(blocks, str) else blocks)
+    work = Blocks.parse(blocks) if isinstance(blocks, str) else blocks
+    return find("move", by)(work, options=options or {})
 
 
 def difference(old: Plan, new: Plan) -> Diff:
@@ -96,7 +162,7 @@ def least_transfer(old: Plan, new: Plan) -> dict[str, Any]:
     """What `move` would have to transfer at the least, without planning its steps."""
     try:
         pair = pair_plans(old, new)
-        volumes = volumes_between(pair.problem, pair.old, pair.new)
+        volumes = pair.volumes()
     except (
         InvalidInput
     ) as error:  # other components, or no bandwidth: the figures hold all the same

@@ -165,7 +165,8 @@ def move_from(found: Plan, current: PlanSection, running: Workload) -> Plan:
         old_plan = read_assignment(old, current)
     except InvalidInput as error:
         raise running.inputs.invalid(("plan",), error.message) from None
-    near = relabel(found.problem, carry_plan(old, old_plan, found.problem).plan, found.assignment)
+    carried = carry_plan(old, old_plan, found.problem)
+    near = relabel(found.problem, carried.plan, found.assignment, holders=carried.holders)
     found = with_places(found, running, near.plan)
     rate = planned_rate(found.problem)
     old, before = judge_at_rate(old, old_plan, rate, found.report.bound, rented=rented)

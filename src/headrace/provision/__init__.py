@@ -10,5 +10,6 @@ SCHEDULERS: dict[str, str] = {
     "optimal": "headrace.provision.optimal",
     "botm": "headrace.provision.botm",
     "vm-greedy": "headrace.provision.vm_greedy",
+    "vm-greedy-even": "headrace.provision.vm_greedy_even",
     "uniform": "headrace.provision.uniform",
 }

@@ -18,9 +18,8 @@ from pandas.core.util.hashing import hash_array
 from headrace.errors import InvalidInput
 from headrace.model.arrays import Ints
 from headrace.model.document import Input
+from headrace.model.keys import owner_of
 
-# Keys fall into so many groups; a task owns a range of them, so that state can be divided again.
-GROUPS = 1 << 15
 DIRECT = "_task"  # the column that names the receiving task of a direct grouping, from 1
 
 
@@ -82,16 +81,6 @@ def key_groups(table: pa.Table, fields: Sequence[str]) -> Ints:
         index = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         mixed = (mixed ^ hashed[index]) * np.uint64(0x9E3779B97F4A7C15)
     return (mixed >> np.uint64(49)).astype(np.int64)
-
-
-def owner_of(groups: Ints, tasks: int) -> Ints:
-    """The task (from 0) that owns each key group."""
-    return groups * tasks // GROUPS
-
-
-def groups_owned_by(task: int, tasks: int) -> tuple[int, int]:
-    """The key groups [first, end) of a task (from 0)."""
-    return -(-task * GROUPS // tasks), -(-(task + 1) * GROUPS // tasks)
 
 
 def _by_task(table: pa.Table, targets: Ints, tasks: int) -> Iterator[tuple[int, pa.Table]]:

@@ -27,8 +27,9 @@ import pyarrow as pa
 from headrace.errors import InvalidInput
 from headrace.model.document import Component
 from headrace.model.files import replace_file, write_whole
-from headrace.model.topology import Keyed, first_task_holds_state
-from headrace.run.routing import GROUPS, groups_owned_by, key_groups
+from headrace.model.keys import GROUPS, groups_owned_by, holding_of
+from headrace.model.topology import Keyed
+from headrace.run.routing import key_groups
 
 COMMITS_KEPT = 2  # the last one is needed, the one before it is for whoever looks for a mistake
 ROWS_CHECKED = 1000  # of a state table, whether their keys are the task's
@@ -139,7 +140,7 @@ def _clip(entry: StateFile, first: int, end: int) -> StateFile:
 
 def groups_of_task(component: Component, number: int) -> tuple[int, int]:
     """The key groups [first, end) whose state a task holds."""
-    if first_task_holds_state(component):
+    if holding_of(component) == "first":
         return (0, GROUPS) if number == 0 else (0, 0)
     return groups_owned_by(number, component.tasks)
 
@@ -159,6 +160,44 @@ def read_state(files: Sequence[StateFile], folder: Path, keyed: Keyed) -> pa.Tab
             rows = rows.filter(pa.array((groups >= entry.first) & (groups < entry.end)))
         tables.append(rows.cast(keyed.schema))
     return pa.concat_tables(tables)
+
+
+def carry_out(
+    store: Store, ranges: Iterable[tuple[str, int, int]], keyed: Mapping[str, Keyed]
+) -> Commit:
+    """Give every (component, first, end) a state file of its own: a step of a move, as committed.
+
+    It is called between two batches. What is kept stays the same, and so does who holds it. Once
+    all steps of an order are carried out, the tasks of the new plan find whole files of their own,
+    and none has to look through those of others.
+    """
+    last = store.last()
+    files = list(last.state)
+    for component, first, end in ranges:
+        if component not in keyed:
+            raise InvalidInput(f"`{component}` has no keyed state to move")
+        parts = [_clip(f, first, end) for f in files if f.component == component]
+        parts = [f for f in parts if f.first < f.end]
+        if not parts or parts == [replace(parts[0], first=first, end=end, whole=True)]:
+            continue  # no state yet, or a file of its own already
+        rows = read_state(parts, store.folder, keyed[component])
+        folder = store.batch_folder(last.batch)
+        path = folder / f"{component}-{first}-{end}-{uuid.uuid4().hex[:8]}.arrow"
+        write_table(path, rows)
+        others = [rest for f in files for rest in _cut_out(f, component, first, end)]
+        files = [*others, StateFile(component, first, end, str(path.relative_to(store.folder)))]
+    commit = replace(last, state=tuple(files))
+    if files != list(last.state):
+        store.commit(commit)
+    return commit
+
+
+def _cut_out(entry: StateFile, component: str, first: int, end: int) -> list[StateFile]:
+    """What a file holds outside [first, end) of a component."""
+    if entry.component != component or entry.end <= first or end <= entry.first:
+        return [entry]
+    sides = _clip(entry, 0, first), _clip(entry, end, GROUPS)
+    return [side for side in sides if side.first < side.end]
 
 
 def check_state(state: Any, keyed: Keyed, first: int, end: int) -> pa.Table:

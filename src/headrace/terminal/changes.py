@@ -94,6 +94,9 @@ def _moves_in_words(found: Diff, transfer: Mapping[str, Any] | None) -> str:
     for name, counts in (("new", found.added), ("gone", found.removed)):
         if counts:
             words.append(f"{name}: {amounts(counts)}")
+    if found.divided:
+        divided = ", ".join(f"{number(mb)} MB of {name}" for name, mb in found.divided.items())
+        words.append(f"as keyed state is divided again, {divided} go to another node")
     if transfer is not None and transfer["mb"]:
         mb, seconds = number(transfer["mb"]), number(transfer["seconds"])
         words.append(f"headrace move transfers {mb} MB in {seconds} s")

@@ -33,10 +33,13 @@ def moves(found: Moves, gains: Sequence[Arrival] = ()) -> RenderableType:
         words += f" A task pauses for at most {number(max(g.pause_s for g in gains))} s; "
         words += f"traffic between nodes falls by {number(sum(g.gain for g in gains))} tuples/s."
     gain = ["gain"] if gains else []
-    grid = table("step", f"cost {clock}", "transfers", *gain, left=0, words=[2])
+    ranges = ["key groups"] if any(step.ranges for step in found.steps) else []
+    columns = ("step", f"cost {clock}", "transfers", *ranges, *gain)
+    grid = table(*columns, left=0, words=[2, 3] if ranges else [2])
     for i, step in enumerate(found.steps[:MOST_ROWS]):
         better = [number(gains[i].gain)] if gains else []
-        grid.add_row(str(i + 1), number(step.cost), escape(_transfers(step)), *better)
+        which = [escape(_ranges(step))] if ranges else []
+        grid.add_row(str(i + 1), number(step.cost), escape(_transfers(step)), *which, *better)
     count_rest(grid, len(found.steps), " steps")
     return Group(Text(words), grid, *remarks(found.notes))
 
@@ -66,6 +69,15 @@ def _transfers(step: Step) -> str:
         f"{t.source} -> {t.target}: {number(t.units)}" for t in step.transfers[:MOST_TRANSFERS]
     )
     rest = len(step.transfers) - MOST_TRANSFERS
+    return ", ".join(first) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _ranges(step: Step) -> str:
+    first = (
+        f"{r.holder} -> {r.taker}" + (f" {r.first}-{r.end - 1}" if r.end else "")
+        for r in step.ranges[:MOST_TRANSFERS]
+    )
+    rest = len(step.ranges) - MOST_TRANSFERS
     return ", ".join(first) + (f" and {rest} more" if rest > 0 else "")
 
 
