@@ -18,6 +18,7 @@ from headrace.solve.least_traffic.feasible import slots_taken
 from headrace.solve.matching import cheapest_matching
 
 MOST_PASSES = 20  # over all lots
+LITTLE = 0.002  # of what goes between racks: a pass that gains no more is the last
 MOST_CHOICES = 500_000  # lots x nodes of a rack in the matching
 MOST_WORK = 3_000_000_000  # lots x lots x classes: what each two lots exchange
 
@@ -40,7 +41,10 @@ def arrange_lots(problem: Problem, classes: Classes, x: Ints) -> Ints:
         return x  # over its limits on some node: nothing to arrange
     at = busy.copy()
     if len(problem.racks) > 1 and len(busy) ** 2 * len(x) <= MOST_WORK:
-        at = gather_in_racks(lots, exchanged(classes.instance, lots.x), problem.rack, at)
+        flow = exchanged(classes.instance, lots.x)
+        starts = [at, fill_racks(lots, flow, problem.rack, at)]
+        found = [gather_in_racks(lots, flow, problem.rack, start) for start in starts]
+        at = min(found, key=lambda places: between_racks(flow, problem.rack[places]))
     for r in range(len(problem.racks)):
         inside = np.flatnonzero(problem.rack == r)
         at = spread_in_rack(lots, at, inside)
@@ -78,6 +82,34 @@ def exchanged(instance: Instance, x: Ints) -> Floats:
     return flow
 
 
+def between_racks(flow: Floats, rack: Ints) -> float:
+    """Tuples/s between racks, for lots in these racks."""
+    return float((flow * (rack[:, None] != rack)).sum()) / 2
+
+
+def fill_racks(lots: Lots, flow: Floats, rack: Ints, at: Ints) -> Ints:
+    """Rack after rack, always with the lot that exchanges most with what is there.
+
+    Lots stay on nodes of their kind, so none is left over.
+    """
+    kind, total = lots.kind[at], flow.sum(axis=1)
+    at = np.full(len(flow), -1)
+    for r in range(int(rack.max()) + 1):
+        nodes = np.flatnonzero(rack == r)
+        free = np.bincount(lots.kind[nodes], minlength=lots.fits.shape[1])
+        pull = np.zeros(len(flow))
+        while (may := (at < 0) & (free[kind] > 0)).any():
+            wanted = np.where(may, pull, -1.0)
+            if wanted.max() <= 0:
+                wanted = np.where(may, total, -1.0)
+            lot = int(np.argmax(wanted))
+            alike = nodes[lots.kind[nodes] == kind[lot]]
+            at[lot] = alike[-free[kind[lot]]]
+            free[kind[lot]] -= 1
+            pull += flow[lot]
+    return at
+
+
 def gather_in_racks(lots: Lots, flow: Floats, rack: Ints, at: Ints) -> Ints:
     """Lots change places with others, or with nothing, as long as less goes between racks."""
     at, number = at.copy(), np.full(len(rack), -1)
@@ -86,7 +118,7 @@ def gather_in_racks(lots: Lots, flow: Floats, rack: Ints, at: Ints) -> Ints:
     least = 1e-9 * float(flow.sum())
     for _ in range(MOST_PASSES):
         outside = with_rack.sum(axis=1) - with_rack[np.arange(len(at)), rack[at]]
-        changed = False
+        gained = 0.0
         for b in np.argsort(-outside, kind="stable").tolist():
             here = int(at[b])
             gain = with_rack[b, rack] - with_rack[b, rack[here]]
@@ -99,7 +131,7 @@ def gather_in_racks(lots: Lots, flow: Floats, rack: Ints, at: Ints) -> Ints:
             there = int(np.argmax(np.where(may, gain, -np.inf)))
             if not may[there] or gain[there] <= least:
                 continue
-            changed = True
+            gained += float(gain[there])
             for lot, new in ((b, there), (int(number[there]), here)):
                 if lot >= 0:
                     with_rack[:, rack[at[lot]]] -= flow[:, lot]
@@ -109,7 +141,7 @@ def gather_in_racks(lots: Lots, flow: Floats, rack: Ints, at: Ints) -> Ints:
             at[b] = there
             if number[here] >= 0:
                 at[number[here]] = here
-        if not changed:
+        if gained <= LITTLE * outside.sum() / 2:
             break
     return at
 
