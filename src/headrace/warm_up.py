@@ -44,7 +44,7 @@ def small(heap_mb: float | None = None, topologies: int = 1) -> Case:
 def rounds() -> Iterator[tuple[str, Callable[[], object]]]:
     """What is compiled, and a call that compiles it."""
     plain = small()
-    for objective in ("traffic", "rate", "batch", "nodes", "balance"):
+    for objective in ("traffic", "network", "rate", "batch", "nodes", "balance"):
         yield objective, lambda objective=objective: place(plain, objective=objective)
     yield "heaps", lambda: place(small(heap_mb=600, topologies=2))
     yield "proofs", lambda: place(small(topologies=2), by="optimal", steps=20)

@@ -21,6 +21,7 @@ STATES = ("feasible", "incomplete", "infeasible", "refused")  # of a result, bes
 
 FIGURE_NAMES = {
     "inter_node_traffic": "traffic between nodes",
+    "network_cost": "network cost",
     "max_rate": "sustained rate",
     "batch_seconds": "batch time",
     "nodes_used": "nodes used",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headrace.checks.problems import Content, problem_of
+from headrace.errors import InvalidInput
 from headrace.judge.report import Report, gap, judge
 from headrace.model.problem import Assignment
 
@@ -49,6 +50,42 @@ def test_shuffled_tuples_cross_in_proportion_to_the_tasks_elsewhere() -> None:
     )  # a.1 keeps two of four at home, a.2 one
     assert report.nodes_used == 3
     assert report.workers_used == 5
+
+
+def test_network_cost_is_what_the_file_says_and_uplinks_are_shown() -> None:
+    cluster = {
+        "nodes": {"n1": {"rack": "r1"}, "n2": {"rack": "r1"}, "n3": {"rack": "r2"}},
+        "network": {"worker": 0.5, "node": 2, "rack": 7},
+        "racks": {"r2": {"uplink_mbps": 16}},
+    }
+    spout = {"spout": True, "rate": 1000, "bytes": 500}
+    bolt = {"inputs": {"a": "shuffle"}, "tasks": 4}
+    content: Content = {"topology": {"name": "t", "components": {"a": spout, "b": bolt}}}
+    where = [(0, 0), (0, 0), (0, 1), (1, 0), (2, 0)]
+    report = judged(content | {"cluster": cluster}, where)
+    assert report.network_cost == 0 * 250 + 0.5 * 250 + 2 * 250 + 7 * 250
+    mbps = 250 * 500 * 8 / 1e6
+    assert dict(report.racks["r1"]) == {
+        "nodes": 2,
+        "tasks": 4,
+        "out_mbps": mbps,
+        "in_mbps": 0,
+        "uplink_mbps": None,
+    }
+    assert (report.racks["r2"]["in_mbps"], report.racks["r2"]["uplink_mbps"]) == (mbps, 16)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"network": {"node": 2, "rack": 1}}, "a higher level may not cost less"),
+        ({"racks": {"r3": {"uplink_mbps": 1}}}, "no node is in rack `r3`"),
+    ],
+)
+def test_a_network_that_cannot_be_is_refused(facts: Content, said: str) -> None:
+    cluster = {"nodes": {"n1": {"rack": "r1"}, "n2": {"rack": "r2"}}, **facts}
+    with pytest.raises(InvalidInput, match=said):
+        judged({"tasks": {"a": {}}, "cluster": cluster}, [(0, 0)])
 
 
 def test_network_distance_counts_workers_nodes_and_racks() -> None:

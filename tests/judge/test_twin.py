@@ -70,6 +70,7 @@ def test_every_figure_is_what_counting_task_by_task_gives(seeds: range) -> None:
                 "inter_node_traffic": twin.traffic(2),
                 "inter_rack_traffic": twin.traffic(3),
                 "network_distance": twin.network_distance(),
+                "network_cost": twin.traffic(2) + 2 * twin.traffic(3),
                 "nodes_used": len(twin.used_nodes),
                 "workers_used": len(twin.workers()),
                 "batch_seconds": twin.batch_seconds(),

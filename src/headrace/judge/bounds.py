@@ -7,7 +7,7 @@ optimum, not only a limit to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -59,6 +59,8 @@ def _remembered(problem: Problem, figure: str, cheap: bool) -> Bound:
 def _bound(problem: Problem, figure: str, cheap: bool, deadline: Clock | None) -> Bound:
     if figure == "inter_node_traffic":
         return _crossing(problem, cheap, deadline)
+    if figure == "network_cost":
+        return _network(problem, cheap, deadline)
     if figure == "max_rate":
         return _rate_by_sums(problem) if cheap else _rate(problem)
     if figure == "nodes_used":
@@ -66,6 +68,16 @@ def _bound(problem: Problem, figure: str, cheap: bool, deadline: Clock | None) -
     if figure == "batch_seconds":
         return Bound(figure, _batch(problem), False, "critical-task")
     return Bound(figure, 0.0, False, "trivial")
+
+
+def _network(problem: Problem, cheap: bool, deadline: Clock | None) -> Bound:
+    """What crosses between nodes costs at least as much as inside a rack."""
+    worker, node, _ = problem.network
+    least = _crossing(problem, cheap, deadline)
+    if least.value is None:
+        return replace(least, of="network_cost")
+    alone = least.proven and len(problem.racks) == 1 and worker == 0
+    return Bound("network_cost", node * least.value, alone, least.kind)
 
 
 def _crossing(problem: Problem, cheap: bool, deadline: Clock | None) -> Bound:

@@ -19,6 +19,7 @@ from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 FIGURES = {  # objective -> the figure it is about
     "traffic": "inter_node_traffic",
+    "network": "network_cost",
     "rate": "max_rate",
     "batch": "batch_seconds",
     "nodes": "nodes_used",
@@ -38,6 +39,7 @@ class Report:
     inter_worker_traffic: float
     inter_rack_traffic: float
     network_distance: float
+    network_cost: float
     nodes_used: int
     workers_used: int
     max_rate: float | None
@@ -52,6 +54,7 @@ class Report:
     gap: float | None
     stopped: str
     nodes: Mapping[str, Mapping[str, float | None]]
+    racks: Mapping[str, Mapping[str, float | None]]  # empty where all nodes are in one rack
     unplaced: Mapping[str, Mapping[str, object]]
     notes: tuple[str, ...]
 
@@ -105,6 +108,7 @@ def judge(
         inter_worker_traffic=sent.inter_worker,
         inter_rack_traffic=sent.inter_rack,
         network_distance=sent.network_distance,
+        network_cost=sent.network_cost(problem.network),
         nodes_used=nodes_used,
         workers_used=len(workers.node),
         max_rate=rate.value,
@@ -119,6 +123,7 @@ def judge(
         gap=None,
         stopped=stopped,
         nodes=_node_table(problem, sent, used),
+        racks=_rack_table(problem, sent, used),
         unplaced={name: error.fields() for name, error in assignment.refused.items()},
         notes=tuple(dict.fromkeys((*said, *notes))),
     )
@@ -193,4 +198,23 @@ def _node_table(problem: Problem, sent: Traffic, used: Use) -> dict[str, dict[st
         row["in_mbps"] = float(sent.in_bytes[n] * 8 / 1e6)
         row["bandwidth_mbps"] = bandwidth if np.isfinite(bandwidth) else None
         table[problem.nodes[n]] = row
+    return table
+
+
+def _rack_table(problem: Problem, sent: Traffic, used: Use) -> dict[str, dict[str, float | None]]:
+    """What each rack in use sends to others, beside its uplink."""
+    if len(problem.racks) == 1:
+        return {}
+    table: dict[str, dict[str, float | None]] = {}
+    for r, name in enumerate(problem.racks):
+        busy = (problem.rack == r) & (used.tasks > 0)
+        if busy.any():
+            uplink = float(problem.uplink_mbps[r])
+            table[name] = {
+                "nodes": int(busy.sum()),
+                "tasks": int(used.tasks[busy].sum()),
+                "out_mbps": float(sent.rack_out_bytes[r] * 8 / 1e6),
+                "in_mbps": float(sent.rack_in_bytes[r] * 8 / 1e6),
+                "uplink_mbps": uplink if np.isfinite(uplink) else None,
+            }
     return table

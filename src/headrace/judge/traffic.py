@@ -46,6 +46,8 @@ class Crossing:
     to_other_worker: Floats  # [N] sent to another worker of the same node
     to_other_node: Floats  # [N] sent to other nodes
     from_other_node: Floats  # [N] received from other nodes
+    to_other_rack: Floats  # [racks] sent to other racks
+    from_other_rack: Floats  # [racks]
 
 
 def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Crossing:
@@ -69,16 +71,19 @@ def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Cross
     out_rack, in_rack = totals(problem.rack, out_node, racks), totals(problem.rack, in_node, racks)
     sent = float(emitted.sum())
     elsewhere = rest(copies, in_node)  # [N] copies of a tuple that go to other nodes
+    to_other_rack = out_rack * rest(copies, in_rack)
     return Crossing(
         total=sent * copies + at_home,
         inter_worker=float(emitted @ rest(copies, received)),
         inter_node=float(out_node @ elsewhere),
-        inter_rack=float(out_rack @ rest(copies, in_rack)),
+        inter_rack=float(to_other_rack.sum()),
         to_other_worker=totals(
             workers.node, emitted * rest(in_node[workers.node], received), nodes
         ),
         to_other_node=out_node * elsewhere,
         from_other_node=in_node * rest(sent, out_node),
+        to_other_rack=to_other_rack,
+        from_other_rack=in_rack * rest(sent, out_rack),
     )
 
 
@@ -104,6 +109,8 @@ class Traffic:
     to_other_node: Floats  # [N] tuples/s
     out_bytes: Floats  # [N] bytes/s to other nodes
     in_bytes: Floats  # [N] bytes/s from other nodes
+    rack_out_bytes: Floats  # [racks] bytes/s to other racks
+    rack_in_bytes: Floats  # [racks]
     sized: bool  # whether every stream says how large its tuples are
 
     @property
@@ -111,13 +118,21 @@ class Traffic:
         """Tuples/s times Storm's distance: same worker 0, same node 1, same rack 2, else 3."""
         return self.inter_worker + self.inter_node + self.inter_rack
 
+    def network_cost(self, network: tuple[float, float, float]) -> float:
+        """Tuples/s times the price of the highest level that they cross."""
+        worker, node, rack = network
+        inside = worker * (self.inter_worker - self.inter_node)
+        return inside + node * (self.inter_node - self.inter_rack) + rack * self.inter_rack
+
 
 def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = None) -> Traffic:
     """What goes between workers, nodes and racks; topologies that are not placed send nothing."""
     workers = workers or Workers.of(assignment)
     n = len(problem.nodes)
     level = np.zeros(4)
-    to_worker, to_node, out_bytes, in_bytes = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    to_worker, to_node, out_bytes, in_bytes = np.zeros((4, n))
+    racks = len(problem.racks)
+    rack_out, rack_in = np.zeros((2, racks))
     sized = True
     for stream in problem.streams:
         if assignment.node[problem.first[stream.source]] == UNPLACED:
@@ -131,6 +146,8 @@ def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = 
         else:
             out_bytes += c.to_other_node * stream.bytes
             in_bytes += c.from_other_node * stream.bytes
+            rack_out += c.to_other_rack * stream.bytes
+            rack_in += c.from_other_rack * stream.bytes
     pairs = problem.pairs
     if len(pairs):
         a, b = assignment.node[pairs.source], assignment.node[pairs.target]
@@ -138,15 +155,28 @@ def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = 
         rate = np.where(there, pairs.tuples_per_s, 0.0)
         apart = workers.of_task[pairs.source] != workers.of_task[pairs.target]
         crosses = a != b
-        racks = problem.rack[a] != problem.rack[b]
-        level += (rate.sum(), rate[apart].sum(), rate[crosses].sum(), rate[racks].sum())
+        far = problem.rack[a] != problem.rack[b]
+        level += (rate.sum(), rate[apart].sum(), rate[crosses].sum(), rate[far].sum())
         to_worker += totals(a[there], (rate * (apart & ~crosses))[there], n)
         to_node += totals(a[there], (rate * crosses)[there], n)
         data = np.where(there & crosses, np.nan_to_num(pairs.bytes_per_s), 0.0)
         out_bytes += totals(a[there], data[there], n)
         in_bytes += totals(b[there], data[there], n)
+        further = there & far
+        rack_out += totals(problem.rack[a[further]], data[further], racks)
+        rack_in += totals(problem.rack[b[further]], data[further], racks)
         sized &= not bool(np.isnan(pairs.bytes_per_s[rate > 0]).any())
     total, inter_worker, inter_node, inter_rack = (float(v) for v in level)
     return Traffic(
-        total, inter_worker, inter_node, inter_rack, to_worker, to_node, out_bytes, in_bytes, sized
+        total,
+        inter_worker,
+        inter_node,
+        inter_rack,
+        to_worker,
+        to_node,
+        out_bytes,
+        in_bytes,
+        rack_out,
+        rack_in,
+        sized,
     )

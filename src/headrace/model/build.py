@@ -19,7 +19,7 @@ from headrace.model.cluster import (
     prices,
 )
 from headrace.model.components import NamedComponent, components_of
-from headrace.model.document import Node, Topology
+from headrace.model.document import Network, Node, Topology
 from headrace.model.keys import holding_of
 from headrace.model.nearest import nearest
 from headrace.model.plan import read_assignment
@@ -112,12 +112,34 @@ def _node_fields(inputs: Inputs, nodes: Mapping[str, Node], resources: Sequence[
         "slot_taken": mark_taken_slots(inputs, nodes, slots),
         "bandwidth_mbps": collect_fact(nodes, "bandwidth_mbps", np.inf),
         "rack": np.array([racks.index(node.rack) for node in nodes.values()], dtype=np.int64),
+        **_network_fields(inputs, racks),
         "node_type": np.array([types.index(node.type) for node in nodes.values()], dtype=np.int64),
         "sockets": collect_fact(nodes, "sockets", np.nan),
         "cores": collect_fact(nodes, "cores", np.nan),
         "ghz": collect_fact(nodes, "ghz", np.nan),
         "flops_per_cycle": collect_fact(nodes, "flops_per_cycle", np.nan),
         "price": prices(inputs.document.catalog, types),
+    }
+
+
+def _network_fields(inputs: Inputs, racks: Sequence[str]) -> Fields:
+    cluster = inputs.document.cluster
+    network = (cluster and cluster.network) or Network()
+    prices = (network.worker, network.node, network.rack)
+    if list(prices) != sorted(prices):
+        given = "worker {:g}, node {:g}, rack {:g}".format(*prices)
+        raise InvalidInput(f"cluster.network: a higher level may not cost less: {given}")
+    facts = cluster.racks if cluster is not None else {}
+    for name in facts:
+        if name not in racks:
+            known = ", ".join(f"`{rack}`" for rack in racks)
+            raise InvalidInput(
+                f"cluster.racks: no node is in rack `{name}`{nearest(name, racks)}; racks: {known}"
+            )
+    uplinks = [facts[rack].uplink_mbps if rack in facts else None for rack in racks]
+    return {
+        "network": prices,
+        "uplink_mbps": np.array([np.inf if u is None else u for u in uplinks]),
     }
 
 

@@ -181,10 +181,32 @@ class Node(Machine):
     taken: Taken = Taken.model_construct()  # as Taken(), which would build it now
 
 
+class Network(Section):
+    """What a tuple costs, by the highest level that it crosses."""
+
+    worker: NotNegative = Field(default=0.0, description="between workers of a node")
+    node: NotNegative = Field(default=1.0, description="between nodes of a rack")
+    rack: NotNegative = Field(default=3.0, description="between racks")
+
+
+class Rack(Section):
+    """What the nodes of a rack share."""
+
+    uplink_mbps: Positive | None = Field(
+        default=None, description="10^6 bit/s to other racks, in and out separately"
+    )
+
+
 class Cluster(Section):
     """The machines there are."""
 
     nodes: dict[str, Node] = Field(description="name or range such as big-{1..3} -> machine")
+    network: Network | None = Field(
+        default=None, description="what `--objective network` counts; absent: 0, 1 and 3"
+    )
+    racks: dict[str, Rack] = Field(
+        default_factory=dict, description="facts of racks; nodes say which rack they are in"
+    )
 
 
 class MachineType(Machine):

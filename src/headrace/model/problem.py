@@ -123,6 +123,8 @@ class Problem:
     slot_taken: Bools  # [N, most slots] used by others, or not there
     bandwidth_mbps: Floats  # [N] inf where the file does not say
     rack: Ints  # [N]
+    network: tuple[float, float, float]  # price of a tuple between workers, nodes, racks
+    uplink_mbps: Floats  # [racks] inf where the file does not say
     node_type: Ints  # [N]
     sockets: Floats  # [N] nan where the file does not say, as the next three
     cores: Floats  # [N]

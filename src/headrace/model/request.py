@@ -11,7 +11,7 @@ from dataclasses import dataclass
 class Request:
     """What an algorithm gets as its second argument; it reads what it needs."""
 
-    objective: str = "traffic"  # traffic, rate, batch, nodes or balance
+    objective: str = "traffic"  # traffic, network, rate, batch, nodes or balance
     seed: int = 0
     steps: int | None = None  # of search; None: as many as the problem's size asks for
     deadline: Callable[[], bool] | None = None  # asked now and then: is time up?

@@ -7,7 +7,7 @@ Guards    CPU, memory and further resources, slots, worker heap, pins and separa
           broken; bandwidth where a plan was found that keeps it.
 Differs   nothing to differ from. Local-or-shuffle counts as shuffle while searching; the judge
           counts what stays.
-Objectives traffic, rate, batch, nodes, balance
+Objectives traffic, network, rate, batch, nodes, balance
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from headrace.errors import HeadraceError, InvalidInput, Unsupported
 from headrace.judge.traffic import traffic
-from headrace.model.arrays import Bools, Ints
+from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.arrange import arrange_lots
@@ -36,6 +36,7 @@ from headrace.solve.rate.spread import spread_tasks
 
 PACKINGS, PACKING_STEPS = 8, 20_000  # rates tried by packing, and steps of search for each
 FIRST_STEP = 0.001  # how much higher the first rate tried is, as a share
+LEAST_NODE_PRICE = 1e-6  # of the price between racks: nodes count a little even where they are free
 LEAST_STEP = 1e-4  # a smaller step is not worth a try
 JUST_ABOVE = 1e-6  # as a share
 
@@ -86,6 +87,8 @@ def search_counts(
         return improve_speed(
             problem, classes, x, "rate", seed=seed, steps=steps, deadline=deadline, enough=1.0
         )
+    if objective == "network":
+        return gather_tasks(problem, classes, found.x, request, current, cost)
     if objective not in ("rate", "batch", "balance"):
         raise Unsupported(f"headrace does not know the objective {objective}")
     x = improve_speed(
@@ -107,6 +110,34 @@ def search_counts(
         return x
     x = pack_for_more_rate(problem, classes, x, seed, deadline)
     return reduce_traffic_at_same_rate(problem, classes, x, request)
+
+
+def gather_tasks(
+    problem: Problem,
+    classes: Classes,
+    x: Ints,
+    request: Request,
+    current: Ints | None,
+    move_cost: Floats | None,
+) -> Ints:
+    """Counts with a low price of all that crosses: racks count from the start of the search."""
+    _, node, rack = problem.network
+    further = (rack - node) / max(node, LEAST_NODE_PRICE * rack, 1e-300)
+    instance = replace(classes.instance, rack=problem.rack, rack_price=further)
+    start = x if current is not None else arrange_lots(problem, classes, x)
+    found = least_crossing_search(
+        instance,
+        starts=[start],
+        current=current,
+        move_cost=move_cost,
+        steps=request.steps,
+        deadline=request.deadline,
+        seed=request.seed,
+    )
+    if found is None or current is not None:
+        return start if found is None else found.x
+    better = arrange_lots(problem, classes, found.x)
+    return min((found.x, better, start), key=instance.cost)
 
 
 def bandwidth_suffices(problem: Problem, classes: Classes, x: Ints) -> bool:

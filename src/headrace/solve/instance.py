@@ -32,6 +32,8 @@ class Instance:
     slots: Ints  # [N]           free slots; a topology present on a node takes at least one of them
     heap: Floats  # [G]          memory one slot of a topology may hold; inf: does not matter
     memory: Floats  # [C]        memory of one task, counted against `heap`
+    rack: Ints | None = None  # [N]
+    rack_price: float = 0.0  # of a tuple between racks, beyond the 1 of one between nodes
 
     @property
     def total_weight(self) -> float:
@@ -55,3 +57,12 @@ class Instance:
     def crossing(self, x: Ints) -> float:
         """Inter-node traffic of the counts x[C, N]."""
         return self.total_weight - self.kept(x)
+
+    def cost(self, x: Ints) -> float:
+        """The same, and what traffic between racks costs beyond that."""
+        if self.rack is None or not self.rack_price:
+            return self.crossing(x)
+        by_rack = np.stack(
+            [x[:, self.rack == r].sum(axis=1) for r in range(self.rack.max() + 1)], 1
+        )
+        return self.crossing(x) + self.rack_price * self.crossing(by_rack)

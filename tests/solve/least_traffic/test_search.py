@@ -170,6 +170,29 @@ def test_small_problems_are_solved_to_the_optimum(prefer: str) -> None:
     assert best >= 0.95 * solvable  # all of them when this was written
 
 
+def test_racks_count_from_the_first_step() -> None:
+    best, solvable, apart = 0, 0, 0
+    for seed in range(40):
+        rack = np.random.default_rng(seed).integers(0, 2, 3)
+        instance = replace(random_instance(seed), rack=rack, rack_price=2.5)
+        plans = every_plan(instance)
+        found = least_crossing_search(instance, steps=50_000)
+        if not plans:
+            assert found is None
+            continue
+        assert found is not None
+        rows = (found.x @ (rack[:, None] == np.arange(2))).astype(np.int64)
+        between_racks = pair_crossing(instance, rows)
+        cost = pair_crossing(instance, found.x) + 2.5 * between_racks
+        assert found.cost == pytest.approx(cost), f"seed {seed}"
+        solvable += 1
+        apart += between_racks > 0
+        best += found.cost == pytest.approx(min(instance.cost(x) for x in plans))
+    assert solvable >= 20
+    assert apart >= 5
+    assert best >= 0.95 * solvable
+
+
 def test_the_same_seed_gives_the_same_counts() -> None:
     instance = random_instance(3)
     first = least_crossing_search(instance, seed=7, steps=30_000)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -153,10 +155,7 @@ def test_a_full_node_is_feasible_and_a_hair_more_is_not() -> None:
     one = random_instance(0)
     x = random_counts(one, 0)
     used = np.einsum("cn,nck->nk", x, one.demand[one.node_type])
-    fields = {name: getattr(one, name) for name in Instance.__dataclass_fields__}
-    roomy = fields | {"slots": np.full(4, 1000), "heap": np.full(3, 1e6)}
-    assert feasible(Instance(**(roomy | {"capacity": used})), x)
-    assert not feasible(Instance(**(roomy | {"capacity": used * (1 - 1e-6)})), x)
-    assert not feasible(
-        Instance(**(roomy | {"capacity": used, "slots": np.array([1000, 1000, 1000, 0])})), x
-    )
+    roomy = replace(one, slots=np.full(4, 1000), heap=np.full(3, 1e6), capacity=used)
+    assert feasible(roomy, x)
+    assert not feasible(replace(roomy, capacity=used * (1 - 1e-6)), x)
+    assert not feasible(replace(roomy, slots=np.array([1000, 1000, 1000, 0])), x)

@@ -185,6 +185,10 @@ def exchange_cost(terms: Terms, state: State, move: Exchange) -> float:
         change += cost_to_move(terms, state, move.d, move.m, move.o, move.k2)
         # A move counted on traffic with the other chunk, which has gone by then; a swap, twice.
         times = 2.0 if move.o == move.n else 1.0
+        if terms.racked:
+            n, m, o = terms.rack[move.n], terms.rack[move.m], terms.rack[move.o]
+            if n != m and m != o:
+                times += terms.rack_price * (2.0 if o == n else 1.0)
         change += times * move.k * move.k2 * weight_between(terms, move.c, move.d)
     return change
 
@@ -193,6 +197,10 @@ def exchange_cost(terms: Terms, state: State, move: Exchange) -> float:
 def cost_to_move(terms: Terms, state: State, c: int, n: int, m: int, k: int) -> float:
     """Change of cost if k tasks of class c go from node n to node m."""
     change = k * (state.pull[n, c] - state.pull[m, c]) - terms.own[c] * k * k
+    if terms.racked and terms.rack[n] != terms.rack[m]:
+        pull = state.rack_pull
+        gone = k * (pull[terms.rack[n], c] - pull[terms.rack[m], c]) - terms.own[c] * k * k
+        change += terms.rack_price * gone
     if terms.moving:
         x, was = state.x, terms.current
         change += terms.move_cost[c] * (

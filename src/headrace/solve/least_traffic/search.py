@@ -38,6 +38,7 @@ class Found:
 
     x: Ints  # [C, N] tasks of a class on a node
     crossing: float  # inter-node tuples/s
+    cost: float  # the same with the price of racks
     moving: float  # cost of the moves away from the current plan, in tuples/s; 0 without one
     nodes_used: int
     steps: int  # proposals made
@@ -119,6 +120,6 @@ def result_of(
     moving = 0.0
     if current is not None and move_cost is not None:
         moving = float((move_cost * np.maximum(x - current, 0).sum(axis=1)).sum())
-    return Found(
-        x, search.instance.crossing(x), moving, int((x.sum(axis=0) > 0).sum()), search.made, stopped
-    )
+    used = int((x.sum(axis=0) > 0).sum())
+    instance = search.instance
+    return Found(x, instance.crossing(x), instance.cost(x), moving, used, search.made, stopped)

@@ -20,6 +20,7 @@ class State(NamedTuple):
 
     x: Ints  # [N, C]
     pull: Floats  # [N, C]  traffic one more task of c would find on n
+    rack_pull: Floats  # [R, C]  and in the rack r
     used: Floats  # [N, K]
     tasks: Ints  # [N]
     members: Ints  # [N, G] tasks of a group on a node
@@ -44,6 +45,7 @@ def empty_state(terms: Terms) -> State:
     return State(
         x=np.zeros((nodes, classes), np.int64),
         pull=np.zeros((nodes, classes)),
+        rack_pull=np.zeros((int(terms.rack.max(initial=0)) + 1, classes)),
         used=np.zeros_like(terms.limit),
         tasks=np.zeros(nodes, np.int64),
         members=np.zeros((nodes, groups), np.int64),
@@ -137,6 +139,8 @@ def put(terms: Terms, state: State, c: int, n: int, k: int) -> float:
     x = state.x
     before = x[n, c]
     cost = -k * state.pull[n, c] - terms.own[c] * k * (k - 1) / 2
+    if terms.racked:
+        cost += put_in_rack(terms, state, c, terms.rack[n], k)
     if terms.moving:
         was = terms.current[n, c]
         cost += terms.move_cost[c] * (max(0, before + k - was) - max(0, before - was))
@@ -169,6 +173,16 @@ def put(terms: Terms, state: State, c: int, n: int, k: int) -> float:
 
 
 @inlined
+def put_in_rack(terms: Terms, state: State, c: int, r: int, k: int) -> float:
+    """The same for the rack of the node."""
+    cost = -k * state.rack_pull[r, c] - terms.own[c] * k * (k - 1) / 2
+    for i in range(terms.start[c], terms.start[c + 1]):
+        state.rack_pull[r, terms.other[i]] += k * terms.weight[i]
+    state.rack_pull[r, c] += k * terms.own[c]
+    return terms.rack_price * cost
+
+
+@inlined
 def list_class(state: State, c: int, n: int) -> None:
     """Enter class c among the classes on node n, and n among the nodes that hold c."""
     state.content_at[n, c] = state.contents[n]
@@ -198,6 +212,7 @@ def load_state(terms: Terms, state: State, rows: Ints) -> float:
     nodes, classes = rows.shape
     state.x[:] = 0
     state.pull[:] = 0.0
+    state.rack_pull[:] = 0.0
     state.used[:] = 0.0
     state.tasks[:] = 0
     state.members[:] = 0

@@ -46,6 +46,9 @@ class Terms(NamedTuple):
     node_price: float  # cost of using one more node while searching
     node_rank: float  # the same when plans are compared; 0: nodes only break ties
     tie: float  # costs nearer than this are equal
+    rack: Ints  # [N]
+    rack_price: float  # of a tuple between racks, beyond the 1 of one between nodes
+    racked: bool  # racks count
 
 
 def terms_of(
@@ -64,7 +67,8 @@ def terms_of(
     slotted = bool(packed.any() or (instance.slots < len(distinct(instance.group))).any())
     moving = current is not None
     costs = np.zeros(classes) if move_cost is None or not moving else move_cost.astype(np.float64)
-    most = instance.total_weight + float((costs * instance.count).sum())
+    most = (1 + instance.rack_price) * instance.total_weight
+    most += float((costs * instance.count).sum())
     node_price, node_rank = node_prices(instance, most, prefer)
     return Terms(
         wanted=instance.count.astype(np.int64),
@@ -95,6 +99,11 @@ def terms_of(
         node_price=node_price,
         node_rank=node_rank,
         tie=TOLERANCE * max(most, 1e-300),
+        rack=np.zeros(len(limit), np.int64)
+        if instance.rack is None
+        else instance.rack.astype(np.int64),
+        rack_price=instance.rack_price,
+        racked=instance.rack is not None and instance.rack_price > 0,
     )
 
 
