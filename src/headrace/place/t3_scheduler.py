@@ -23,9 +23,9 @@ import numpy as np
 from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints, totals
 from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
+from headrace.place.building_blocks.ceiling import no_packing, node_capacity, sort_by_capacity
 from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
-from headrace.place.p_scheduler import no_packing, node_capacity, sort_by_capacity
 from headrace.solve.cut.graph import Graph, graph_of
 
 
