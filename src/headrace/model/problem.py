@@ -65,6 +65,15 @@ class Pairs:
         return len(self.source)
 
 
+@dataclass(frozen=True, slots=True)
+class StatedProof:
+    """What an algorithm says it has proven of its plan; the judge checks it before it counts."""
+
+    of: str  # the figure of the report
+    value: float  # no feasible plan is better
+    steps: int  # of the solver that the proof took at most
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
     """A node and a worker for every task; UNPLACED for tasks of a refused topology."""
@@ -73,6 +82,7 @@ class Assignment:
     worker: Ints  # [T] slot index on the node
     # Topology -> why it is not placed.
     refused: Mapping[str, HeadraceError] = field(default_factory=dict[str, HeadraceError])
+    proof: StatedProof | None = None  # that no plan is better
 
 
 @dataclass(frozen=True, eq=False)
