@@ -84,7 +84,8 @@ def solve_by_classes(instance: Instance, request: Request) -> Proof:
 
 def solve_by_task(instance: Instance, request: Request) -> Proof:
     """Eskandari's model: a variable for every task on every node."""
-    if quotient(instance).slots_matter:
+    too_large = instance.memory > instance.heap[instance.group]
+    if too_large.any() or quotient(instance).slots_matter:
         raise Unsupported(
             "the thesis' model knows no slots and no worker heaps, and here nodes could run out",
             fix="use model=classes, or leave `worker_max_heap_mb` out",

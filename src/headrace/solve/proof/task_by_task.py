@@ -25,7 +25,8 @@ def least_crossing_by_task(
 ) -> Proof:
     """The counts x[C, N] with least crossing traffic, or the best found in time, with a bound.
 
-    `nodes` of branch and bound and `seconds` limit the solver. Slots and heaps are not looked at.
+    `nodes` of branch and bound and `seconds` limit the solver. Whether slots or heaps run out is
+    not looked at.
     """
     tasks, class_of = split_classes(instance)
     if not tasks.allowed.any(axis=1).all():
@@ -38,7 +39,8 @@ def least_crossing_by_task(
         arguments["options"]["time_limit"] = max(seconds, 0.0)
     unit = max(float(instance.edge_weight.max(initial=0.0)), 1e-30)
     result = highs.solve_integer_program(cost / unit, **arguments)
-    if result.status == 4:  # presolve may be unable to tell infeasible from unbounded
+    if result.status == 4 and result.x is None and nodes is None:
+        # Presolve may be unable to tell infeasible from unbounded.
         arguments["options"]["presolve"] = False
         result = highs.solve_integer_program(cost / unit, **arguments)
     if result.status == 2:
@@ -72,7 +74,7 @@ def split_classes(instance: Instance) -> tuple[Instance, Ints]:
         edge_b=np.concatenate([j for _, j in pairs] or none),
         edge_weight=np.repeat(instance.edge_weight, [len(i) for i, _ in pairs]),
         demand=instance.demand[:, class_of],
-        allowed=instance.allowed[class_of],
+        allowed=(instance.allowed & (instance.slots > 0))[class_of],
         apart=instance.apart[class_of],
         group=instance.group[class_of],
         memory=instance.memory[class_of],
