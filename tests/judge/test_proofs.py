@@ -11,6 +11,7 @@ import pytest
 from headrace.judge.report import confirm_proof
 from headrace.lab.calibrate import CLUSTERS, layouts, problem_of
 from headrace.model.problem import Assignment, Problem, StatedProof
+from headrace.place.building_blocks.exact_model import ALIKE, DIFFERENT
 from headrace.planner import place
 
 FIGURE = "inter_node_traffic"
@@ -19,7 +20,7 @@ FIGURE = "inter_node_traffic"
 @pytest.fixture(scope="module")
 def star() -> Problem:
     """The star of 14 tasks, every load and rate different, on unequal nodes."""
-    return problem_of(list(layouts(14))[2], CLUSTERS[1], 0)
+    return problem_of(list(layouts(14))[2], CLUSTERS[1], DIFFERENT)
 
 
 def test_the_proof_of_the_optimum_is_kept(star: Problem) -> None:
@@ -32,7 +33,7 @@ def test_the_proof_of_the_optimum_is_kept(star: Problem) -> None:
 
 def test_it_is_kept_where_the_judge_itself_would_not_look_for_one() -> None:
     # Above 60 tasks the judge gives a bound only.
-    alike = problem_of([(2, [i - 1] if i else []) for i in range(32)], (4,) * 16, None)
+    alike = problem_of([(2, [i - 1] if i else []) for i in range(32)], (4,) * 16, ALIKE)
     plan = place(alike, "optimal")
     # 31 streams of 4 pairs; each of 16 full nodes keeps the 4 pairs of two neighbouring operators.
     assert plan.report.bound.value == 31 * 4 - 16 * 4
@@ -52,7 +53,7 @@ def liar(value: float, of: str = FIGURE) -> Any:
 @pytest.fixture(scope="module")
 def chain() -> Problem:
     """Six tasks in a row, of which any two neighbours could share a node."""
-    return problem_of([(1, [i - 1] if i else []) for i in range(6)], (2,) * 6, None)
+    return problem_of([(1, [i - 1] if i else []) for i in range(6)], (2,) * 6, ALIKE)
 
 
 @pytest.mark.parametrize(

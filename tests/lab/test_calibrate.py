@@ -16,7 +16,9 @@ from headrace.model.examples import example
 from headrace.model.read import read
 from headrace.place.building_blocks.exact_model import (
     ALIKE,
+    BY_OPERATOR,
     DIFFERENT,
+    KINDS,
     find_threshold,
     kind_of,
     largest_solved,
@@ -35,7 +37,8 @@ def test_the_threshold_is_the_last_size_before_the_first_that_takes_longer() -> 
 def test_the_packaged_table_is_one_of_the_command_and_knows_short_times() -> None:
     seconds = read_seconds()
     assert largest_solved(seconds[ALIKE], 5.0) >= 24
-    assert 0 < largest_solved(seconds[DIFFERENT], 1.0) <= largest_solved(seconds[DIFFERENT], 5.0)
+    for kind in KINDS:
+        assert 0 < largest_solved(seconds[kind], 1.0) <= largest_solved(seconds[kind], 5.0)
 
 
 def test_the_layouts_are_those_of_the_thesis() -> None:
@@ -44,7 +47,7 @@ def test_the_layouts_are_those_of_the_thesis() -> None:
     assert [tasks for tasks, _ in diamond] == [4, 2, 2, 4]
     assert sorted(tasks for tasks, _ in star) == [2, 2, 2, 2, 4]
     # 5 streams of 4 pairs; 4 inner tasks with 8 ends; 8 outer tasks with 4 in the middle.
-    counts = [len(problem_of(o, CLUSTERS[0], None).task_pairs()) for o in (linear, diamond, star)]
+    counts = [len(problem_of(o, CLUSTERS[0], ALIKE).task_pairs()) for o in (linear, diamond, star)]
     assert counts == [20, 32, 32]
 
 
@@ -53,7 +56,9 @@ def test_tasks_of_an_operator_are_alike_unless_measured_otherwise() -> None:
         read([example("eskandari", "micro", f"{n}.yaml") for n in ("star-18", "homogeneous")])
     )
     assert kind_of(micro) == ALIKE
-    assert kind_of(problem_of(next(layouts(8)), CLUSTERS[0], 0)) == DIFFERENT
+    assert kind_of(problem_of(next(layouts(8)), CLUSTERS[0], DIFFERENT)) == DIFFERENT
+    homes = [example("eskandari", f"{n}.yaml") for n in ("smart-home", "storm-8-high")]
+    assert kind_of(build(read(homes))) == BY_OPERATOR  # each stream has its own rate
 
 
 def test_the_command_writes_a_table_that_the_scheduler_reads(tmp_path: Path) -> None:
@@ -61,7 +66,7 @@ def test_the_command_writes_a_table_that_the_scheduler_reads(tmp_path: Path) -> 
     done = CliRunner().invoke(main, ["lab", "calibrate", "--most", "6", "--out", str(table)])
     assert done.exit_code == 0, done.output
     written = json.loads(table.read_text(encoding="utf-8"))
-    assert list(written["seconds"]) == [ALIKE, DIFFERENT]
+    assert list(written["seconds"]) == list(KINDS)
     assert list(written["seconds"][ALIKE]) == ["2", "4", "6"]
     micro = build(
         read([example("eskandari", "micro", f"{n}.yaml") for n in ("star-18", "homogeneous")])
@@ -74,7 +79,7 @@ def test_another_table_changes_the_plan(tmp_path: Path) -> None:
         read([example("eskandari", "micro", f"{n}.yaml") for n in ("star-18", "homogeneous")])
     )
     slow = tmp_path / "slow.json"
-    nothing = {"seconds": {ALIKE: {"10": 99.0}, DIFFERENT: {"10": 99.0}}}
+    nothing = {"seconds": {kind: {"10": 99.0} for kind in KINDS}}
     slow.write_text(json.dumps(nothing), encoding="utf-8")
 
     def cost(**options: object) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from headrace.errors import InvalidInput
 from headrace.model.arrays import Floats, Ints, totals
-from headrace.model.problem import Pairs, Problem
+from headrace.model.problem import CPU, Pairs, Problem
 from headrace.model.request import Request
 from headrace.place.building_blocks.ceiling import sort_by_capacity
 from headrace.solve.classes import classes_of
@@ -22,7 +22,8 @@ from headrace.solve.proof.exact import least_crossing
 
 # Written by `headrace lab calibrate`: kind of graph -> number of vertices -> CPU seconds.
 PACKAGED = Path(__file__).with_name("exact_model_seconds.json")
-ALIKE, DIFFERENT = "alike", "different"
+# All tasks and pairs alike, as in the thesis' benchmarks; those of an operator; none.
+ALIKE, BY_OPERATOR, DIFFERENT = KINDS = ("alike", "by operator", "different")
 
 Seconds = Mapping[str, Mapping[int, float]]
 
@@ -52,10 +53,13 @@ def largest_solved(seconds: Mapping[int, float], theta: float) -> int:
 
 
 def kind_of(problem: Problem) -> str:
-    """Whether the tasks of every operator are alike: the model merges those, and is much faster."""
+    """What is alike in a task graph: the model merges that, and is the faster the more it is."""
     operators = len(np.unique(problem.operator))
-    alike = len(classes_of(problem).component) <= operators < problem.task_count
-    return ALIKE if alike else DIFFERENT
+    if not len(classes_of(problem).component) <= operators < problem.task_count:
+        return DIFFERENT
+    rate, load = problem.task_pairs().tuples_per_s, problem.mean_demand[:, CPU]
+    alike = all(np.allclose(values, values[:1]) for values in (rate, load))
+    return ALIKE if alike else BY_OPERATOR
 
 
 def read_seconds(table: str | None = None) -> Seconds:
@@ -64,15 +68,14 @@ def read_seconds(table: str | None = None) -> Seconds:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))["seconds"]
         seconds = {
-            kind: {int(size): float(took) for size, took in found[kind].items()}
-            for kind in (ALIKE, DIFFERENT)
+            kind: {int(size): float(took) for size, took in found[kind].items()} for kind in KINDS
         }
     except OSError as error:
         raise InvalidInput(f"table {path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InvalidInput(
             f"table {path}: not a table of `headrace lab calibrate`, which has `seconds` "
-            f"with `{ALIKE}` and `{DIFFERENT}`, each from vertices to seconds"
+            f"with {', '.join(f'`{kind}`' for kind in KINDS)}, each from vertices to seconds"
         ) from None
     return seconds
 

@@ -121,7 +121,8 @@ def _program(
         high.append(np.ones(nodes))
     limits = [one_node, *rows]
     places = csr_array(vstack(limits))
-    places = hstack([places, coo_array((places.shape[0], terms))])
+    height = count + sum(len(limit) for limit in high)
+    places = hstack([places, coo_array((height, terms))])
     matrix = csr_array(vstack([places, apart]))
     upper = np.concatenate([np.ones(count), *high, np.full(terms, np.inf)])
     lower = np.concatenate([np.ones(count), *(np.full(len(h), -np.inf) for h in high)])
