@@ -17,6 +17,7 @@ BENCHMARKS = (
     "ground",
     "starting",
     "placing",
+    "both_models",
     "against_metis",
     "sizing",
     "moving",

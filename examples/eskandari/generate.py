@@ -130,9 +130,7 @@ def storm_benchmark(kind: str, shape: str, *, rate: int, cpu: int, nodes: str) -
 def cluster(what: str, capacities: Mapping[str, int]) -> str:
     """Nodes whose capacity is a number of tasks of load 1."""
     nodes = [f"    {name}: {{cpu: {capacity}, slots: 2}}" for name, capacity in capacities.items()]
-    options = (
-        "options: {p-scheduler: {alpha: 1}, t3-scheduler: {alpha: 1}, i-scheduler: {alpha: 1}}"
-    )
+    options = "options: {p-scheduler: {alpha: 1}, t3-scheduler: {alpha: 1}, i-scheduler: {alpha: 1}, p-scheduler-hard: {alpha: 1}, i-scheduler-hard: {alpha: 1}}"
     return document(
         what,
         "Source: L. Eskandari, PhD thesis, section 6.2.1, table 6.1. Written by generate.py.",

@@ -67,7 +67,7 @@ def runs() -> dict[str, dict[str, Run]]:
     return found
 
 
-def run(problem: Problem, by: str, nodes: int | None = None, phi: int | None = None) -> Run:
+def run(problem: Problem, by: str, nodes: int | None = None, theta: float | None = None) -> Run:
     """Plan, if `nodes` is given on that many nodes only."""
     seen = problem
     if by in (R, OLS):
@@ -78,7 +78,7 @@ def run(problem: Problem, by: str, nodes: int | None = None, phi: int | None = N
         seen = replace(
             seen, slot_taken=problem.slot_taken | (np.arange(len(problem.nodes)) >= nodes)[:, None]
         )
-    planned = place(seen, by, options=None if phi is None else {"phi": phi}, bounded=False)
+    planned = place(seen, by, options=None if theta is None else {"theta": theta}, bounded=False)
     return Run(problem, planned.assignment, judge(problem, planned.assignment, bounded=False))
 
 
@@ -119,10 +119,8 @@ def applications(found: Runs) -> dict[str, Measured]:
         > found["smart"][by].report.inter_node_traffic
         for by in (T3, I, R, OLS)
     }
-    heuristic = run(found["smart"][I].problem, I, phi=0)
-    difference = 100 * (
-        heuristic.report.inter_node_traffic / found["smart"][I].report.inter_node_traffic - 1
-    )
+    none, one_s = (run(found["smart"][I].problem, I, theta=theta).report for theta in (0.0, 1.0))
+    difference = 100 * (none.inter_node_traffic / one_s.inter_node_traffic - 1)
     return {
         **measured,
         "p-smart-over-t3": better([gain(found["smart"], P, T3)]),

@@ -52,7 +52,7 @@ def rounds() -> Iterator[tuple[str, Callable[[], object]]]:
     rented = {**plain.to_dict(), "catalog": CATALOG}
     del rented["cluster"]
     yield "machines", lambda: provision(case(rented), rate=400)
-    yield "cuts", lambda: place(plain, by="p-scheduler")
+    yield "cuts", lambda: place(plain, by="p-scheduler-hard")
     before, after = place(plain, by="storm-even"), place(plain)
     yield "moves", lambda: (move(before, after), move_safely(before, after))
 

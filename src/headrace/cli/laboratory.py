@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -161,3 +162,27 @@ def write_report(out: str, text: str, tables: Mapping[str, Scores], schedulers: 
         text += f"\n![{objective}]({svg})\n"
     save(out, text)
     click.echo(f"wrote {out}")
+
+
+@lab.command("calibrate")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Stop at the size that takes longer.",
+)
+@click.option("--most", type=click.IntRange(min=2), help="The largest number of vertices to try.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    help="Write the table here (.json), for `--option table=FILE` of i-scheduler.",
+)
+def run_calibration(seconds: float, most: int | None, out: str | None) -> None:
+    """Measure how many vertices i-scheduler's exact model solves in how many seconds here."""
+    from headrace.lab.calibrate import MOST, calibrate
+
+    found = calibrate(seconds=seconds, most=most or MOST, say=lambda words: click.echo(words))
+    if out is not None:
+        save(out, json.dumps(found, indent=2) + "\n")
+        click.echo(f"wrote {out}")

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from headrace.model.arrays import TOLERANCE, distinct
-from headrace.model.problem import CPU, Problem
+from headrace.model.problem import CPU, Assignment, Problem, StatedProof
 
 EXACT_TASKS, EXACT_NODES = 60, 16  # up to here the optimum itself is tried for
 EXACT_STEPS = 20
@@ -117,6 +117,32 @@ def _crossing(problem: Problem, cheap: bool, deadline: Clock | None) -> Bound:
     if proof.proven:
         return Bound(figure, proof.bound, not local, "exact")
     return Bound(figure, *max((value, False, kind), (proof.bound, False, proof.kind)))
+
+
+def prove_again(
+    problem: Problem, plan: Assignment, stated: StatedProof, deadline: Clock | None = None
+) -> Bound | None:
+    """A proof that comes with a feasible plan, found again from the problem; None if it is not.
+
+    The plan is only where the solver starts: a better one, wherever it is, ends in None.
+    """
+    if stated.of != "inter_node_traffic" or any(
+        s.grouping == "local-or-shuffle" for s in problem.streams
+    ):
+        return None
+    from headrace.solve.classes import classes_of
+    from headrace.solve.proof.by_counts import least_crossing_by_counts
+    from headrace.solve.proof.exact import least_crossing
+
+    classes = classes_of(problem)
+    least = least_crossing_by_counts(classes.instance)
+    if least is None:
+        start = classes.counts(plan.node)
+        proof = least_crossing(classes.instance, start=start, steps=stated.steps, deadline=deadline)
+        least = proof.bound if proof.proven else None
+    if least is None or abs(least - stated.value) > 1e-9 * max(abs(least), abs(stated.value)):
+        return None
+    return Bound(stated.of, least, True, "exact")
 
 
 def _impossible(figure: str) -> Bound:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.judge.bounds import Bound, bound, no_bound
+from headrace.judge.bounds import Bound, Clock, bound, no_bound, prove_again
 from headrace.judge.feasible import Violation, violations
 from headrace.judge.rate import Bottleneck, batch_seconds, max_rate
 from headrace.judge.thread_rate import absolute_rate
@@ -128,6 +128,25 @@ def judge(
         notes=tuple(dict.fromkeys((*said, *notes))),
     )
     return replace(report, gap=gap(getattr(report, limit.of), limit.value)) if feasible else report
+
+
+def confirm_proof(
+    problem: Problem, assignment: Assignment, deadline: Clock | None = None
+) -> Bound | None:
+    """The proof that a plan brings, as a bound; None if the judge does not come to the same.
+
+    The plan must be feasible and have the value itself, and the judge must prove the value again.
+    """
+    stated = assignment.proof
+    if stated is None or stated.of not in FIGURES.values():
+        return None
+    report = judge(problem, assignment, bounded=False)
+    reached = getattr(report, stated.of)
+    if not report.feasible or reached is None:
+        return None
+    if abs(reached - stated.value) > 1e-9 * max(abs(reached), abs(stated.value)):
+        return None
+    return prove_again(problem, assignment, stated, deadline)
 
 
 def gap(value: float | None, limit: float | None) -> float | None:

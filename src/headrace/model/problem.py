@@ -66,6 +66,15 @@ class Pairs:
         return len(self.source)
 
 
+@dataclass(frozen=True, slots=True)
+class StatedProof:
+    """What an algorithm says it has proven of its plan; the judge checks it before it counts."""
+
+    of: str  # the figure of the report
+    value: float  # no feasible plan is better
+    steps: int  # of the solver that the proof took at most
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
     """A node and a worker for every task; UNPLACED for tasks of a refused topology."""
@@ -75,6 +84,7 @@ class Assignment:
     # Topology -> why it is not placed.
     refused: Mapping[str, HeadraceError] = field(default_factory=dict[str, HeadraceError])
     notes: tuple[str, ...] = ()  # what its scheduler assumed, for the report
+    proof: StatedProof | None = None  # that no plan is better
 
 
 @dataclass(frozen=True, eq=False)

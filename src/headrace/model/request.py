@@ -43,3 +43,13 @@ class Deadline:
     def elapsed(self) -> float:
         """Seconds since the start."""
         return self.clock() - self.start
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the time is up, at least 0; None where there is no limit."""
+        return None if self.seconds is None else max(self.seconds - self.elapsed, 0.0)
+
+
+def seconds_left(deadline: Callable[[], bool] | None) -> float | None:
+    """How long a solver that cannot ask a deadline may take; None where that is not known."""
+    return deadline.left if isinstance(deadline, Deadline) else None

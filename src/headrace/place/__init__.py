@@ -27,4 +27,6 @@ SCHEDULERS: dict[str, str] = {
     "p-scheduler": "headrace.place.p_scheduler",
     "t3-scheduler": "headrace.place.t3_scheduler",
     "i-scheduler": "headrace.place.i_scheduler",
+    "p-scheduler-hard": "headrace.place.p_scheduler_hard",
+    "i-scheduler-hard": "headrace.place.i_scheduler_hard",
 }

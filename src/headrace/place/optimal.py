@@ -1,30 +1,46 @@
 """The proven least traffic between nodes; where the budget ends first, the best plan and a bound.
 
 Source    ours; interchangeable tasks merged, an integer program over connected pieces and node
-          patterns, column generation beyond that.
+          patterns, column generation beyond that. model=thesis: L. Eskandari, PhD thesis, eq.
+          4.1-4.5.
 Maturity  exact
 Guards    CPU, memory and further resources, slots, worker heap, pins and separations are never
           broken.
-Differs   Eskandari's model (eq. 4.1-4.5) asks for the same optimum task by task and node by node,
-          and so meets every plan many times over.
+Differs   Eskandari's model asks for the same optimum task by task and node by node, and so meets
+          every plan many times over: model=thesis. There eq. 4.4 reads <=, which the thesis' own
+          benchmarks need, the products of eq. 4.2 are linear terms that are worth the same, other
+          resources, pins and separations are further rows, and where slots or heaps could matter it
+          refuses. It has no limit but `seconds` and `steps` (nodes of branch and bound): above 20
+          tasks it takes hours.
 Objectives traffic
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 from headrace.errors import Infeasible, Unsupported
-from headrace.model.problem import Assignment, Problem
-from headrace.model.request import DEFAULT_REQUEST, Request
+from headrace.model.problem import Assignment, Problem, StatedProof
+from headrace.model.request import DEFAULT_REQUEST, Request, seconds_left
 from headrace.place.building_blocks.too_little_room import too_little_room
 from headrace.place.headrace import assign_tasks
 from headrace.solve.classes import classes_of
+from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.search import least_crossing_search
-from headrace.solve.proof.exact import least_crossing
+from headrace.solve.proof.exact import Proof, least_crossing
+from headrace.solve.proof.task_by_task import least_crossing_by_task
+from headrace.solve.symmetry import quotient
 
 DEFAULT_STEPS = 2_000  # minutes at the most; small problems need a handful
 
 
-def optimal(problem: Problem, request: Request = DEFAULT_REQUEST) -> Assignment:
+def optimal(
+    problem: Problem,
+    request: Request = DEFAULT_REQUEST,
+    *,
+    model: Literal["classes", "thesis"] = "classes",
+) -> Assignment:
     """Place all topologies together with the least traffic between nodes."""
     if request.objective != "traffic":
         raise Unsupported(
@@ -39,13 +55,8 @@ def optimal(problem: Problem, request: Request = DEFAULT_REQUEST) -> Assignment:
                 fix="use headrace",
             )
     classes = classes_of(problem)
-    start = least_crossing_search(classes.instance, seed=request.seed, deadline=request.deadline)
-    proof = least_crossing(
-        classes.instance,
-        start=None if start is None else start.x,
-        steps=DEFAULT_STEPS if request.steps is None else request.steps,
-        deadline=request.deadline,
-    )
+    solve = solve_by_task if model == "thesis" else solve_by_classes
+    proof = solve(classes.instance, request)
     if proof.infeasible:
         raise too_little_room(problem, classes.instance)
     if proof.x is None:
@@ -53,4 +64,35 @@ def optimal(problem: Problem, request: Request = DEFAULT_REQUEST) -> Assignment:
             "no plan found within the budget, and none proven impossible",
             fix="give more steps or seconds",
         )
-    return assign_tasks(problem, classes, proof.x)
+    plan = assign_tasks(problem, classes, proof.x)
+    if not proof.proven:
+        return plan
+    steps = max(request.steps or 0, DEFAULT_STEPS)
+    return replace(plan, proof=StatedProof("inter_node_traffic", proof.bound, steps))
+
+
+def solve_by_classes(instance: Instance, request: Request) -> Proof:
+    """Our model: tasks and nodes that are alike are merged."""
+    start = least_crossing_search(instance, seed=request.seed, deadline=request.deadline)
+    return least_crossing(
+        instance,
+        start=None if start is None else start.x,
+        steps=DEFAULT_STEPS if request.steps is None else request.steps,
+        deadline=request.deadline,
+    )
+
+
+def solve_by_task(instance: Instance, request: Request) -> Proof:
+    """Eskandari's model: a variable for every task on every node."""
+    too_large = instance.memory > instance.heap[instance.group]
+    if too_large.any() or quotient(instance).slots_matter:
+        raise Unsupported(
+            "the thesis' model knows no slots and no worker heaps, and here nodes could run out",
+            fix="use model=classes, or leave `worker_max_heap_mb` out",
+        )
+    proof = least_crossing_by_task(
+        instance, nodes=request.steps, seconds=seconds_left(request.deadline)
+    )
+    if proof.stopped == "seconds" and request.deadline is not None:
+        request.deadline()  # the solver cannot ask it, and the report says who stopped the search
+    return proof

@@ -5,28 +5,34 @@ Maturity  faithful
 Guards    CPU up to the ceiling, memory and further resources, and slots are never overcommitted;
           the heap of a worker is kept where the node's slots allow it. Bandwidth, pins and
           separations are not looked at.
-Differs   what the thesis leaves open: ties go to the first in the file; without an edge left, the
-          heaviest group starts; a node that is not full but has no neighbours left takes a new
-          starting pair; of a pair that does not fit or whose one side is used up, tasks come alone;
-          tasks left over when every node was visited go, largest first, to the node with room that
-          they exchange most with. Where a node has fewer than ceil(t / T) slots, all its slots are
-          used.
+Differs   what the thesis leaves open: the neighbour of highest weight is the one that exchanges
+          most with all groups of the node (neighbour=edge: the one with the heaviest edge to a
+          single group). Ties go to the first in the file; the thesis says at random, which is
+          ties=random, with the seed. Without an edge left, the heaviest group starts; a node that
+          is not full but has no neighbours left takes a new starting pair; of a pair that does not
+          fit or whose one side is used up, tasks come alone; tasks left over when every node was
+          visited go, largest first, to the node with room that they exchange most with. Where a
+          node has fewer than ceil(t / T) slots, all its slots are used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints, totals
 from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
+from headrace.place.building_blocks.ceiling import no_packing, node_capacity, sort_by_capacity
 from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
-from headrace.place.p_scheduler import no_packing, node_capacity, sort_by_capacity
 from headrace.solve.cut.graph import Graph, graph_of
+
+Neighbour = Literal["sum", "edge"]
+Ties = Literal["first", "random"]
 
 
 @each_topology
@@ -36,13 +42,17 @@ def t3_scheduler(
     *,
     alpha: float = 0.8,
     max_tasks_per_worker: int = 5,
+    neighbour: Neighbour = "sum",
+    ties: Ties = "first",
 ) -> Assignment:
     """Algorithm 2: choose a node, find its sub-graph, then split that over the node's workers."""
     pairs = problem.task_pairs()
     room = node_capacity(problem, alpha)
     simplified = construct_simplified_graph(problem, pairs)
+    simplified.neighbour = neighbour
+    simplified.rng = np.random.default_rng(request.seed) if ties == "random" else None
     node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
-    order = sort_by_capacity(problem, room)
+    order = sort_nodes(problem, room, simplified.rng)
     for n in order.tolist():
         if not simplified.unassigned.any():
             break
@@ -66,6 +76,8 @@ class SimplifiedGraph:
     ranked: dict[tuple[int, int], tuple[Ints, Ints]] = field(
         default_factory=dict[tuple[int, int], tuple[Ints, Ints]]
     )
+    neighbour: Neighbour = "sum"
+    rng: np.random.Generator | None = None  # decides ties; None: the first wins
 
     @property
     def groups(self) -> int:
@@ -79,16 +91,15 @@ class SimplifiedGraph:
         """The pair of groups that exchange most."""
         if not self.pairs.any():
             return None
-        a, b = divmod(
-            int(self.edge[np.where(self.pairs > 0, self.weight, -1.0).argmax()]), self.groups
-        )
+        heaviest = pick_largest(np.where(self.pairs > 0, self.weight, -1.0), self.rng)
+        a, b = divmod(int(self.edge[heaviest]), self.groups)
         return a, b
 
     def heaviest_group(self) -> int:
         """The group with the largest load, for when nothing communicates any more."""
         present = np.bincount(self.group[self.unassigned], minlength=self.groups) > 0
         load = totals(self.group[self.unassigned], self.load[self.unassigned], self.groups)
-        return int(np.where(present, load, -1.0).argmax())
+        return pick_largest(np.where(present, load, -1.0), self.rng)
 
     def task_pairs(self, a: int, b: int) -> Iterator[tuple[int, int]]:
         """Pairs of unassigned tasks of two groups, the highest rate first."""
@@ -96,8 +107,10 @@ class SimplifiedGraph:
             tasks = self.tasks(a)
             row, other, rate = rows(self.graph, tasks)
             between = self.group[other] == b
-            order = np.argsort(-rate[between], kind="stable")
-            self.ranked[a, b] = row[between][order], other[between][order]
+            pairs = np.flatnonzero(between)
+            pairs = pairs if self.rng is None else self.rng.permutation(pairs)
+            order = pairs[np.argsort(-rate[pairs], kind="stable")]
+            self.ranked[a, b] = row[order], other[order]
         left, right = self.ranked[a, b]
         open_pairs = self.unassigned[left] & self.unassigned[right]
         left, right = self.ranked[a, b] = left[open_pairs], right[open_pairs]
@@ -141,6 +154,21 @@ class SubGraph:
     def fitting(self, tasks: Ints) -> Ints:
         """Those of the tasks that fit by themselves."""
         return tasks[(self.demand[tasks] <= self.left).all(axis=1)]
+
+
+def pick_largest(values: Floats, rng: np.random.Generator | None) -> int:
+    """Where the largest value is; of equal ones the first, or any."""
+    if rng is None:
+        return int(values.argmax())
+    return int(rng.choice(np.flatnonzero(values == values.max())))
+
+
+def sort_nodes(problem: Problem, room: Floats, rng: np.random.Generator | None) -> Ints:
+    """Section 8.2.3: the largest node first; of equal ones the first in the file, or any."""
+    order = sort_by_capacity(problem, room)
+    if rng is None:
+        return order
+    return order[np.lexsort([rng.permutation(len(order)), *-room[order].T[::-1]])]
 
 
 def construct_simplified_graph(problem: Problem, pairs: Pairs) -> SimplifiedGraph:
@@ -190,11 +218,27 @@ def group_selection(simplified: SimplifiedGraph, sub_graph: SubGraph) -> bool:
 
 
 def find_neighbour(simplified: SimplifiedGraph, sub_graph: SubGraph) -> int | None:
-    """The group that exchanges most with the sub-graph."""
+    """The group of highest weight beside the sub-graph: by the sum of its edges, or by one."""
     near = np.flatnonzero(simplified.unassigned & (sub_graph.highest > 0))
     if not len(near):
         return None
-    return int(totals(simplified.group[near], sub_graph.rate[near], simplified.groups).argmax())
+    weight = (
+        totals(simplified.group[near], sub_graph.rate[near], simplified.groups)
+        if simplified.neighbour == "sum"
+        else heaviest_edges(simplified, sub_graph, near)
+    )
+    return pick_largest(weight, simplified.rng)
+
+
+def heaviest_edges(simplified: SimplifiedGraph, sub_graph: SubGraph, near: Ints) -> Floats:
+    """The heaviest edge of each group to a single group of the sub-graph, [groups]."""
+    inside = np.zeros(len(simplified.group), dtype=np.bool_)
+    inside[sub_graph.tasks] = True
+    row, other, rate = rows(simplified.graph, near)
+    row, other, rate = row[inside[other]], other[inside[other]], rate[inside[other]]
+    edge = simplified.group[row] * simplified.groups + simplified.group[other]
+    weight = totals(edge, rate, simplified.groups**2)
+    return weight.reshape(simplified.groups, simplified.groups).max(axis=1)
 
 
 def group_pair_partitioning(
@@ -206,7 +250,7 @@ def group_pair_partitioning(
         new = [task for task in pair if simplified.unassigned[task]]
         if len(new) == 1:  # the other end is selected: bring a partner that is new, if one fits
             partners = simplified.tasks(b if simplified.group[new[0]] == a else a)
-            new += best_partner(simplified.graph, sub_graph, new[0], partners)
+            new += best_partner(simplified.graph, sub_graph, new[0], partners, simplified.rng)
         if new and sub_graph.fits(np.array(new)):
             add_tasks(simplified, sub_graph, np.array(new))
         elif new and not len(
@@ -221,21 +265,27 @@ def group_pair_partitioning(
     return True
 
 
-def best_partner(graph: Graph, sub_graph: SubGraph, task: int, partners: Ints) -> list[int]:
+def best_partner(
+    graph: Graph,
+    sub_graph: SubGraph,
+    task: int,
+    partners: Ints,
+    rng: np.random.Generator | None,
+) -> list[int]:
     """The partner with the highest rate that fits together with the task; none if none does."""
     fits = partners[
         (sub_graph.demand[partners] + sub_graph.demand[task] <= sub_graph.left).all(axis=1)
     ]
     _, other, rate = rows(graph, np.array([task]))
     joined = np.isin(other, fits)
-    return [int(other[joined][rate[joined].argmax()])] if joined.any() else []
+    return [int(other[joined][pick_largest(rate[joined], rng)])] if joined.any() else []
 
 
 def group_partitioning(simplified: SimplifiedGraph, sub_graph: SubGraph, tasks: Ints) -> None:
     """Section 8.2.4: add a group's tasks by their rate to the sub-graph until none fits."""
     while len(tasks := sub_graph.fitting(tasks)):
         best = tasks[sub_graph.highest[tasks] == sub_graph.highest[tasks].max()]
-        task = best[sub_graph.rate[best].argmax()]
+        task = best[pick_largest(sub_graph.rate[best], simplified.rng)]
         add_tasks(simplified, sub_graph, np.array([task]))
         tasks = tasks[tasks != task]
 

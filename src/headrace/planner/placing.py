@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 
 from headrace.errors import InvalidInput
 from headrace.judge.bounds import Bound, bound, no_bound
-from headrace.judge.report import FIGURES, judge
+from headrace.judge.report import FIGURES, confirm_proof, judge
 from headrace.model.plan import assignment_from
-from headrace.model.problem import Problem
+from headrace.model.problem import Problem, StatedProof
 from headrace.model.request import Deadline, Request
 from headrace.planner.result import Plan
 from headrace.registry import Algorithm, By, find
 
 DEFAULT = "headrace"
+LEAST_CHECK_S, CHECK_SHARE = 10.0, 1.5  # for checking a proof: seconds, and shares of its own time
 BOUND_SHARE = 0.25  # of the seconds given: what a bound may take even if the search took them all
 
 
@@ -43,6 +44,13 @@ def place(
     answer = algorithm(problem, request, {**stated, **(options or {})})
     assignment = assignment_from(problem, answer, algorithm.name)
     took, stopped = deadline.elapsed, "seconds" if deadline.passed else "done"
+    notes: tuple[str, ...] = ()
+    if bounded and assignment.proof is not None and not (limit is not None and limit.proven):
+        found = confirm_proof(problem, assignment, time_to_check(deadline, took))
+        if found is None:
+            notes = (unconfirmed(algorithm.name, assignment.proof),)
+        elif found.of == FIGURES[objective]:
+            limit = found
     if limit is None:
         limit = (
             limit_of(problem, objective, algorithm, deadline)
@@ -55,7 +63,7 @@ def place(
         objective=objective,
         limit=limit,
         stopped=stopped,
-        notes=assignment.notes,
+        notes=(*assignment.notes, *notes),
     )
     return Plan(algorithm.name, objective, seed, took, problem, assignment, report)
 
@@ -67,6 +75,19 @@ def limit_of(problem: Problem, objective: str, algorithm: Algorithm, used: Deadl
         return bound(problem, FIGURES[objective], cheap=cheap)
     left = max(used.seconds - used.elapsed, BOUND_SHARE * used.seconds)
     return bound(problem, FIGURES[objective], cheap=cheap, deadline=Deadline(left, used.clock))
+
+
+def time_to_check(used: Deadline, took: float) -> Deadline:
+    """As long as the proof itself took, and more where it took little: checking it is as hard."""
+    return Deadline(max(LEAST_CHECK_S, CHECK_SHARE * took, used.left or 0.0), used.clock)
+
+
+def unconfirmed(name: str, stated: StatedProof) -> str:
+    """What a report says of a proof that the judge did not come to itself."""
+    return (
+        f"{name} says it has proven that {stated.of} cannot be better than {stated.value:g}; "
+        "the judge could not confirm it"
+    )
 
 
 def check_objective(objective: str) -> None:
