@@ -38,6 +38,7 @@ class Link:
     copied: bool  # every task of the target receives every tuple
     sharing: tuple[int, ...] = ()  # components by whose tasks the output is divided; (): it is not
     measured: float | None = None
+    to_first: bool = False  # the first task of the target receives all of it
 
     def at(self, tasks: Ints) -> Flow:
         """The flow with so many tasks of every component [C]."""
@@ -60,6 +61,12 @@ class FlowByCounts:
     def depends(self) -> bool:
         """Whether rates depend on the number of tasks."""
         return any(link.copied or link.sharing for link in self.links)
+
+    @property
+    def uneven(self) -> tuple[int, ...]:
+        """Components whose first task gets more than the others: some inputs go to it alone."""
+        first = {link.target for link in self.links if link.to_first}
+        return tuple(sorted(first & {link.target for link in self.links if not link.to_first}))
 
     def rates(self, tasks: Ints) -> tuple[Floats, Floats]:
         """Tuples/s each component processes [C] and each stream carries, for so many tasks [C]."""

@@ -153,7 +153,10 @@ def _links(
         if fanout == "divide":
             gain /= len(shared)
         sharing = tuple(shared) if fanout == "tasks" and not copied else ()
-        links.append(Link(stream.source, stream.target, gain, copied, sharing))
+        to_first = stream.grouping == "global"
+        links.append(
+            Link(stream.source, stream.target, gain, copied, sharing, to_first=to_first)
+        )
     return links
 
 

@@ -88,13 +88,13 @@ class Prediction:
         self.fixed = load.fixed  # MET, [C, N]
         self.capacity = load.problem.free[:, CPU]  # MAC at the start, [N]
         self.flow = count_flow(load.workload.flow, load.problem.rate)
-        self.more = np.ones(len(load.most))
+        self.more, self.first_gets = np.ones(len(load.most)), np.zeros(len(load.most))
 
     def by_rate(self, instances: Ints) -> Floats:
         """Points of whole components at R0 on every machine: e * IR of all instances, [C, N]."""
         if not self.load.copied:
             return self.load.by_rate
-        grow_rates(self.flow, instances.sum(axis=1), self.more)
+        grow_rates(self.flow, instances.sum(axis=1), self.more, self.first_gets)
         return self.load.by_rate * self.more[:, None]
 
     def task_cpu(self, instances: Ints, factor: float) -> Floats:

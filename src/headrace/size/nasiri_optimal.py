@@ -52,6 +52,14 @@ def search_exhaustively(
     load: Load, most_per_machine: int, deadline: Callable[[], bool] | None
 ) -> Ints:
     """The best instances of every component on every node, [C, N]; free ones on the first node."""
+    for c in load.workload.flow.uneven:
+        if load.most[c] > 1:
+            name = load.problem.components[c]
+            raise Unsupported(
+                "nasiri-optimal takes components whose instances all get the same; "
+                f"a stream of `{name}` goes to its first one alone",
+                fix="use headrace",
+            )
     busy = list_busy(load)
     total = most_per_machine * len(load.problem.nodes)
     vectors = math.comb(total, len(busy))

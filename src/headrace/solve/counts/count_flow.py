@@ -16,17 +16,18 @@ from headrace.solve.compiled import kernel
 
 ENDLESS = 1e9  # how much more a component gets where a loop amplifies without end
 SMALLEST_PIVOT = 1e-12
-SOURCE, TARGET, COPIED, SHARING, SHARING_END = 0, 1, 2, 3, 4  # columns of `link`
+SOURCE, TARGET, COPIED, SHARING, SHARING_END, TO_FIRST = 0, 1, 2, 3, 4, 5  # columns of `link`
+STAYS, DEPENDS, UNEVEN = 0, 1, 2  # what counts do to loads
 PIECE, ZIPPED = 0, 1  # columns of `component`
 
 
 class CountFlow(NamedTuple):
     """Links sorted by the place of their target in the order of the flow. C components, L links."""
 
-    depends: int  # 1 where rates depend on counts
+    kind: int  # loads stay as they are, depend on counts, or a first task has more than others
     order: Ints  # [C] components, those that feed others first
     component: Ints  # [C, 2] number of its group of common cycles; whether it is zipped
-    link: Ints  # [L, 5]
+    link: Ints  # [L, 6]
     sharing: Ints  # components by whose tasks links are divided, one link after the other
     gain: Floats  # [L]
     measured: Floats  # [L] nan where it is not
@@ -37,7 +38,7 @@ class CountFlow(NamedTuple):
 
 def count_flow(flow: FlowByCounts, reference: Floats) -> CountFlow:
     """The arrays of a flow; costs are for the rates `reference` [C]."""
-    if not flow.depends:
+    if not flow.depends and not flow.uneven:
         return no_flow(reference)
     count = len(reference)
     ones = np.ones(count, dtype=np.int64)
@@ -51,16 +52,23 @@ def count_flow(flow: FlowByCounts, reference: Floats) -> CountFlow:
     links = sorted(flow.links, key=lambda link: int(place[link.target]))
     ends = np.cumsum([0, *(len(link.sharing) for link in links)])
     return CountFlow(
-        depends=1,
+        kind=UNEVEN if flow.uneven else DEPENDS,
         order=order,
         component=component,
         link=np.array(
             [
-                (link.source, link.target, int(link.copied), ends[i], ends[i + 1])
+                (
+                    link.source,
+                    link.target,
+                    int(link.copied),
+                    ends[i],
+                    ends[i + 1],
+                    int(link.to_first and link.target in flow.uneven),
+                )
                 for i, link in enumerate(links)
             ],
             dtype=np.int64,
-        ).reshape(-1, 5),
+        ).reshape(-1, 6),
         sharing=np.array([c for link in links for c in link.sharing], dtype=np.int64),
         gain=np.array([link.gain for link in links], dtype=np.float64),
         measured=np.array(
@@ -77,10 +85,10 @@ def no_flow(reference: Floats) -> CountFlow:
     """Rates that stay as they are, whatever the counts."""
     count = len(reference)
     return CountFlow(
-        depends=0,
+        kind=STAYS,
         order=np.arange(count, dtype=np.int64),
         component=np.zeros((count, 2), dtype=np.int64),
-        link=np.zeros((0, 5), dtype=np.int64),
+        link=np.zeros((0, 6), dtype=np.int64),
         sharing=np.zeros(0, dtype=np.int64),
         gain=np.zeros(0),
         measured=np.zeros(0),
@@ -91,12 +99,14 @@ def no_flow(reference: Floats) -> CountFlow:
 
 
 @kernel
-def grow_rates(flow: CountFlow, tasks: Ints, more: Floats) -> bool:
+def grow_rates(flow: CountFlow, tasks: Ints, more: Floats, first_gets: Floats) -> bool:
     """Write how many times the reference rate each component gets, more[C], for tasks[C].
 
-    False where a loop amplifies without end; `more` is then ENDLESS everywhere.
+    Of it, first_gets[C] goes to its first task alone. False where a loop amplifies without end;
+    `more` is then ENDLESS everywhere.
     """
-    if flow.depends == 0:
+    first_gets[:] = 0.0
+    if flow.kind == STAYS:
         more[:] = 1.0
         return True
     at = 0  # the first link into the component looked at
@@ -118,9 +128,33 @@ def grow_rates(flow: CountFlow, tasks: Ints, more: Floats) -> bool:
         for i in range(size):
             more[flow.order[first + i]] = flow.matrix[i, count]
         first = last
+    if flow.kind == UNEVEN:
+        for at in range(len(flow.gain)):
+            if flow.link[at, TO_FIRST] == 1:
+                arrives = flow.measured[at]
+                if np.isnan(arrives):
+                    arrives = more[flow.link[at, SOURCE]] * shared_gain(flow, tasks, at)
+                first_gets[flow.link[at, TARGET]] += arrives
     for c in range(count):
-        more[c] = more[c] / flow.reference[c] if flow.reference[c] > 0.0 else 1.0
+        if flow.reference[c] > 0.0:
+            first_gets[c] = min(first_gets[c], more[c]) / flow.reference[c]
+            more[c] = more[c] / flow.reference[c]
+        else:
+            more[c] = 1.0
+            first_gets[c] = 0.0
     return True
+
+
+@kernel
+def shared_gain(flow: CountFlow, tasks: Ints, at: int) -> float:
+    """Tuples that a link carries per tuple of its source."""
+    gain = flow.gain[at]
+    if flow.link[at, SHARING] < flow.link[at, SHARING_END]:
+        sharing = 0
+        for k in range(flow.link[at, SHARING], flow.link[at, SHARING_END]):
+            sharing += tasks[flow.sharing[k]]
+        gain *= tasks[flow.link[at, TARGET]] / sharing
+    return gain
 
 
 @kernel
@@ -134,12 +168,7 @@ def receive(
     least = np.inf
     while at < len(flow.gain) and flow.link[at, TARGET] == c:
         source = flow.link[at, SOURCE]
-        gain = flow.gain[at]
-        if flow.link[at, SHARING] < flow.link[at, SHARING_END]:
-            sharing = 0
-            for k in range(flow.link[at, SHARING], flow.link[at, SHARING_END]):
-                sharing += tasks[flow.sharing[k]]
-            gain *= tasks[c] / sharing
+        gain = shared_gain(flow, tasks, at)
         copies = float(tasks[c]) if flow.link[at, COPIED] == 1 else 1.0
         measured = flow.measured[at]
         if np.isnan(measured) and flow.component[source, PIECE] == piece:

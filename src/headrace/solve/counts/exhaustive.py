@@ -48,6 +48,7 @@ class Scratch(NamedTuple):
     least: Floats  # [C] points that an instance needs at least, at the factor to beat
     tasks: Ints  # instances of all components of the flow
     more: Floats  # times its reference rate, of all components of the flow
+    first_gets: Floats  # of it, what goes to the first task alone: nothing, see `search_counts`
 
 
 def scratch_for(machines: Machines) -> Scratch:
@@ -62,6 +63,7 @@ def scratch_for(machines: Machines) -> Scratch:
         least=np.zeros(components),
         tasks=np.ones(known, dtype=np.int64),
         more=np.ones(known),
+        first_gets=np.zeros(known),
     )
 
 
@@ -80,13 +82,14 @@ def search_counts(
 
     Raises best_factor[0], with its placement in best[C, N], where it can be beaten. steps[0]
     counts down the places looked at, and the search ends where it falls below 0; it also pauses
-    after about `pause` of them, with `count` where it goes on.
+    after about `pause` of them, with `count` where it goes on. All instances of a component must
+    get the same.
     """
     until = steps[0] - pause
     while count.sum() <= total:
         for c in range(len(count)):
             scratch.tasks[machines.component[c]] = count[c]
-        if grow_rates(machines.flow, scratch.tasks, scratch.more):
+        if grow_rates(machines.flow, scratch.tasks, scratch.more, scratch.first_gets):
             for c in range(len(count)):
                 share = scratch.more[machines.component[c]] / count[c]
                 for n in range(machines.by_rate.shape[1]):

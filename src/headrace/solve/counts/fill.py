@@ -25,7 +25,7 @@ from headrace.solve.rate.speed import improve_speed, sustained_rate
 POLISH_STEPS = 300_000
 # On a small cluster all counts are looked at: so many tasks on a node, so many vectors of counts,
 # so many places of them at most.
-FEW_PER_NODE, FEW_COUNTS, SMALL_STEPS = 12, 60_000, 20_000_000
+FEW_PER_NODE, FEW_COUNTS, SMALL_STEPS = 12, 500_000, 20_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +135,7 @@ def search_small_cluster(
     """
     busy, nodes = list_busy(load), len(load.problem.nodes)
     few = [n for n in range(1, FEW_PER_NODE + 1) if math.comb(n * nodes, len(busy)) <= FEW_COUNTS]
-    if not few or not len(busy) or not np.isfinite(found.factor):
+    if not few or not len(busy) or not np.isfinite(found.factor) or load.workload.flow.uneven:
         return found
     search = Exhaustive.of(load, busy, few[-1], limits=True)
     search.best_factor[0] = found.factor
@@ -168,7 +168,7 @@ def place_for_sending(
     # How full a node may be follows from the rate, which is what is searched.
     demand[:, :, CPU] = 0.0
     free = replace(classes, instance=replace(classes.instance, demand=demand))
-    if sending_limits(problem):
+    if sending_limits(problem) or problem.task_share is not None:
         x = improve_speed(problem, free, x, "rate", seed=seed, steps=steps, deadline=deadline)
     rate = sustained_rate(problem, free, x)
     if not 0 < rate < np.inf:

@@ -16,7 +16,7 @@ import numpy as np
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU
 from headrace.solve.compiled import inlined, kernel
-from headrace.solve.counts.count_flow import CountFlow, grow_rates
+from headrace.solve.counts.count_flow import DEPENDS, UNEVEN, CountFlow, grow_rates
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.state import State, put
 from headrace.solve.least_traffic.terms import Terms, terms_of
@@ -46,6 +46,7 @@ class Fullness(NamedTuple):
     ratio: Floats  # [N] of a node
     pace: Floats  # [C] ratio of the fullest thread of a component
     more: Floats  # [C] times its reference rate that a component gets
+    first_gets: Floats  # [C] what of it goes to its first task alone
     sums: Floats  # [3] the scale of the soft maximum, its sum, the number of tasks
 
 
@@ -80,6 +81,7 @@ def empty_fullness(terms: Terms) -> Fullness:
         ratio=np.zeros(nodes),
         pace=np.zeros(components),
         more=np.ones(components),
+        first_gets=np.zeros(components),
         sums=np.zeros(3),
     )
 
@@ -94,7 +96,10 @@ def ratio_of_node(
     fixed = 0.0
     for i in range(state.contents[n]):
         c = int(state.content[n, i])
-        load += state.x[n, c] * costs.by_rate[y, c] * fullness.more[c] / fullness.total[c]
+        even = (fullness.more[c] - fullness.first_gets[c]) / fullness.total[c]
+        load += state.x[n, c] * costs.by_rate[y, c] * even
+        if fullness.first_gets[c] > 0.0 and node_of_first(state, c) == n:
+            load += costs.by_rate[y, c] * fullness.first_gets[c]
         fixed += state.x[n, c] * costs.fixed[y, c]
     if costs.cpu[n] == np.inf:
         return 0.0
@@ -105,14 +110,29 @@ def ratio_of_node(
 
 
 @kernel
-def ratio_of_thread(costs: TaskCosts, fullness: Fullness, c: int) -> float:
+def ratio_of_thread(
+    terms: Terms, state: State, costs: TaskCosts, fullness: Fullness, c: int
+) -> float:
     """The same for the fullest thread of component c."""
     most = 0.0
+    even = (fullness.more[c] - fullness.first_gets[c]) / fullness.total[c]
     for y in range(costs.by_rate.shape[0]):
         if fullness.hosts[y, c] > 0 and costs.by_rate[y, c] > 0.0:
-            load = costs.by_rate[y, c] * fullness.more[c] / fullness.total[c]
-            most = max(most, load / max(costs.thread[y, c], 1e-9))
+            most = max(most, costs.by_rate[y, c] * even / max(costs.thread[y, c], 1e-9))
+    if fullness.first_gets[c] > 0.0:
+        y = terms.node_type[node_of_first(state, c)]
+        load = costs.by_rate[y, c] * (even + fullness.first_gets[c])
+        most = max(most, load / max(costs.thread[y, c], 1e-9))
     return min(most, FULL)
+
+
+@kernel
+def node_of_first(state: State, c: int) -> int:
+    """The node of a component's first task: tasks are numbered node by node."""
+    first = int(state.holder[c, 0])
+    for i in range(1, state.holders[c]):
+        first = min(first, int(state.holder[c, i]))
+    return first
 
 
 @kernel
@@ -136,11 +156,11 @@ def measure_fullness(terms: Terms, state: State, costs: TaskCosts, fullness: Ful
 @kernel
 def refresh_all(terms: Terms, state: State, costs: TaskCosts, fullness: Fullness) -> None:
     """Work out rates, nodes and threads again from how many tasks there are."""
-    grow_rates(costs.flow, fullness.total, fullness.more)
+    grow_rates(costs.flow, fullness.total, fullness.more, fullness.first_gets)
     for n in range(fullness.ratio.shape[0]):
         fullness.ratio[n] = ratio_of_node(terms, state, costs, fullness, n)
     for c in range(fullness.pace.shape[0]):
-        fullness.pace[c] = ratio_of_thread(costs, fullness, c)
+        fullness.pace[c] = ratio_of_thread(terms, state, costs, fullness, c)
 
 
 @kernel
@@ -198,7 +218,7 @@ def apply_move(
         change_count(terms, state, fullness, c, m, k)
         if k2 > 0:
             change_count(terms, state, fullness, d, m, -k2)
-    if costs.flow.depends == 1 and (n < 0 or m < 0):
+    if costs.flow.kind == UNEVEN or (costs.flow.kind == DEPENDS and (n < 0 or m < 0)):
         refresh_all(terms, state, costs, fullness)
         fullness.sums[SOFT] = soft_sum(fullness)
         return
@@ -251,7 +271,7 @@ def refresh_component(
 ) -> None:
     """Work out the thread of c again and, if its tasks changed size, all nodes that hold it."""
     fullness.sums[SOFT] -= (fullness.pace[c] / fullness.sums[SCALE]) ** STEEP
-    fullness.pace[c] = ratio_of_thread(costs, fullness, c)
+    fullness.pace[c] = ratio_of_thread(terms, state, costs, fullness, c)
     fullness.sums[SOFT] += (fullness.pace[c] / fullness.sums[SCALE]) ** STEEP
     if resized:
         for i in range(state.holders[c]):

@@ -16,6 +16,7 @@ import numpy as np
 from headrace.model.arrays import Floats, Ints
 from headrace.solve.chance import stream
 from headrace.solve.counts.annealing import anneal_starts
+from headrace.solve.counts.count_flow import STAYS
 from headrace.solve.counts.fullness import TaskCosts, without_cpu
 from headrace.solve.counts.starts import Growth, deal_starts
 from headrace.solve.counts.tiles import repeat_tile, tile_sizes
@@ -60,8 +61,8 @@ def grow_counts(
     )
     starts = [np.ascontiguousarray(x.T) for x in known if keeps_limits(growth, x)]
     starts += deal_starts(growth)
-    # Where rates depend on counts, a small cluster is not the large one in small.
-    for copies in () if costs.flow.depends else tile_sizes(costs.cpu, pool):
+    # Where loads depend on counts, a small cluster is not the large one in small.
+    for copies in tile_sizes(costs.cpu, pool) if costs.flow.kind == STAYS else ():
         rows = repeat_tile(growth, copies, budget)
         if rows is not None:
             starts.append(rows)
