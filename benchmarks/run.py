@@ -19,6 +19,7 @@ BENCHMARKS = (
     "placing",
     "against_metis",
     "sizing",
+    "sizers",
     "moving",
     "observing",
     "running",

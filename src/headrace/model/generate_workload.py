@@ -1,8 +1,8 @@
 """Random workloads for sizing, with all that makes counts hard to choose.
 
-Cycles, streams copied to every task, ticks, fixed costs, nodes of several cores or of a part of
-one, pins, separations, memory, limits on tasks, joins, divided streams. The same seed gives the
-same document.
+Cycles, streams copied to every task, ticks, fixed costs, nodes of several cores or of a share of
+one, pins, separations, memory, limits on tasks, joins, divided streams, measured threads. The same
+seed gives the same document.
 """
 
 from __future__ import annotations
@@ -126,14 +126,28 @@ def random_profile(random: Random, components: Content, kinds: list[str]) -> Con
         if spec.get("spout") and random.random() < 0.6:
             continue  # a spout without a profile costs nothing
         base = random.choice((0.2, 1, 3, 10, 20)) * random.uniform(0.7, 1.4)
+        points = thread_points(random, base) if random.random() < 0.5 else {}
         profile[name] = {
             kind: {
                 "cpu_ms": round(base / speed[kind] * random.uniform(0.8, 1.25), 4),
                 "cpu_fixed": round(fixed * random.uniform(0.2, 1.0), 3),
+                **points,
             }
             for kind in kinds
         }
     return profile
+
+
+def thread_points(random: Random, cpu_ms: float) -> Content:
+    """What 1, 2 and 4 threads reach in a slot, the same on all kinds of machines (LSA, MBA)."""
+    rate = round(1000 / cpu_ms, 3)
+    gain = random.uniform(1.0, 1.9)
+    return {
+        "threads": {
+            threads: {"rate": round(rate * gain**doublings, 3), "cpu": 90, "memory": 10}
+            for doublings, threads in enumerate((1, 2, 4))
+        }
+    }
 
 
 def add_limits(random: Random, components: Content, nodes: Content) -> None:

@@ -132,22 +132,26 @@ def fill_for_most_rate(load: Load, request: Request) -> Filled:
 
 
 def grow_as_nasiri(load: Load, deadline: Callable[[], bool] | None) -> list[Ints]:
-    """Instances [C, N] by Nasiri's algorithm, both ways to choose a machine; none where it fails.
+    """Instances [C, N] by Nasiri's algorithm, in its variants; none where it cannot start.
 
-    It starts from a rate that no machine is over-utilised at.
+    It starts from the rates of the file and from half of what its first instances sustain, and
+    chooses machines in both ways.
     """
     cost = Prediction(load, NASIRI_TASKS)
     first = first_assignment(cost)
     fixed = (first * cost.fixed).sum(axis=0)
     by_rate = (first * cost.by_rate(first)).sum(axis=0)
-    room = np.where(by_rate > 0, np.minimum(cost.capacity, THREAD) - fixed, np.inf)
-    if not (room > 0).all():
+    busy = by_rate > 0
+    room = np.minimum(cost.capacity, THREAD)[busy] - fixed[busy]
+    sustained = float((room / by_rate[busy]).min(initial=np.inf))
+    if not 0 < sustained < np.inf:
         return []
-    factor = float(np.min(np.where(by_rate > 0, room / np.maximum(by_rate, 1e-300), np.inf)))
-    if not np.isfinite(factor):
-        return []
-    start = ExecutionGraph(first, factor / 2)
-    return [
-        maximize_throughput(cost, start, to, deadline).instances
-        for to in ("least-tcu", "least-utilised")
-    ]
+    found: list[Ints] = []
+    for factor in (1.0, sustained / 2):
+        start = ExecutionGraph(first, factor)
+        for to in ("least-tcu", "least-utilised"):
+            try:
+                found.append(maximize_throughput(cost, start, to, deadline).instances)
+            except Infeasible:  # its first rate is too much
+                continue
+    return found

@@ -129,20 +129,33 @@ def grow_rates(flow: CountFlow, tasks: Ints, more: Floats, first_gets: Floats) -
             more[flow.order[first + i]] = flow.matrix[i, count]
         first = last
     if flow.kind == UNEVEN:
-        for at in range(len(flow.gain)):
-            if flow.link[at, TO_FIRST] == 1:
-                arrives = flow.measured[at]
-                if np.isnan(arrives):
-                    arrives = more[flow.link[at, SOURCE]] * shared_gain(flow, tasks, at)
-                first_gets[flow.link[at, TARGET]] += arrives
+        share_of_first(flow, tasks, more, first_gets)
     for c in range(count):
         if flow.reference[c] > 0.0:
-            first_gets[c] = min(first_gets[c], more[c]) / flow.reference[c]
             more[c] = more[c] / flow.reference[c]
+            first_gets[c] *= more[c]
         else:
             more[c] = 1.0
             first_gets[c] = 0.0
     return True
+
+
+@kernel
+def share_of_first(flow: CountFlow, tasks: Ints, rate: Floats, share: Floats) -> None:
+    """Write which share[C] of all that a component receives goes to its first task alone."""
+    count = len(flow.order)
+    received = flow.matrix[:, count]
+    received[:] = 0.0
+    for at in range(len(flow.gain)):
+        c = flow.link[at, TARGET]
+        arrives = flow.measured[at]
+        if np.isnan(arrives):
+            arrives = rate[flow.link[at, SOURCE]] * shared_gain(flow, tasks, at)
+        received[c] += arrives * (tasks[c] if flow.link[at, COPIED] == 1 else 1)
+        if flow.link[at, TO_FIRST] == 1:
+            share[c] += arrives
+    for c in range(count):
+        share[c] = share[c] / received[c] if received[c] > 0.0 else 0.0
 
 
 @kernel
