@@ -3,9 +3,10 @@
     python benchmarks/sizers.py --seed 7 --workloads 200    # other workloads than those of run.py
 
 Workloads come from `model/generate_workload.py`: cycles, streams to every task, ticks, fixed costs,
-nodes of several cores, limits. Every sizer that takes a workload gets it with its defaults, Nasiri's
-with both ways to choose a machine; the exhaustive optimum where it finishes. Sizers that only
-count are placed by our own scheduler. Rates are the judge's; plans that break a rule do not count.
+nodes of several cores, limits. Every sizer that takes a workload gets it with its defaults,
+Nasiri's with both ways to choose a machine; the exhaustive optimum where it finishes. Sizers that
+only count are placed by our own scheduler. Rates are the judge's; plans that break a rule do not
+count.
 """
 
 from __future__ import annotations

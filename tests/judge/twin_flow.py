@@ -91,10 +91,7 @@ class Flow:
                 gain /= len(subscribers)
             for entry in entries:
                 shared = 1.0
-                if (
-                    self.topology_of[target].get("fanout") == "tasks"
-                    and entry["grouping"] != "all"
-                ):
+                if self.topology_of[target].get("fanout") == "tasks" and entry["grouping"] != "all":
                     shared = self._share_by_tasks(prefix, source, target)
                 found: Content = {
                     "bytes": giver.get("bytes"),

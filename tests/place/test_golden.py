@@ -14,8 +14,9 @@
         report: {nodes_used: 1, bound.proven: true}    # figures; dots lead into the report
         error: free slots                          # a refusal that says this, and nothing else
 
-A file named after a sizer holds workloads, whose tasks are counted and placed. Task names may be ranges: split.{1..8}. The derivation is in comments beside the expectation. It
-comes from the paper or from pencil and paper, never from our own output.
+A file named after a sizer holds workloads, whose tasks are counted and placed. Task names may be
+ranges: split.{1..8}. The derivation is in comments beside the expectation. It comes from the paper
+or from pencil and paper, never from our own output.
 """
 
 from __future__ import annotations

@@ -85,9 +85,7 @@ def test_the_first_task_of_a_global_stream_has_more_to_do() -> None:
     }
     # More tasks beside the first make its share of s smaller: k tasks, the first alone on its
     # node, carry 100 / (0.5 + 1/k), and the other two nodes (k - 1) / 2 tasks of 1/k each.
-    best = max(
-        min(100 / (0.5 + 1 / k), 100 / (-(-(k - 1) // 2) / k)) for k in range(1, 60)
-    )
+    best = max(min(100 / (0.5 + 1 / k), 100 / (-(-(k - 1) // 2) / k)) for k in range(1, 60))
     sized = headrace(workload_of(content))
     assert sized.rate >= best * (1 - NEAR)
 

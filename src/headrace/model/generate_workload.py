@@ -83,7 +83,8 @@ def add_loop(random: Random, components: Content, bolts: int) -> None:
     for i in range(early, late + 1):
         spec = components[f"b{i}"]
         if spec.pop("join", None) == "zip":
-            spec["inputs"] = dict(list(spec["inputs"].items())[:1] + [(f"b{late}", "shuffle")])
+            first = next(iter(spec["inputs"].items()))
+            spec["inputs"] = dict((first, (f"b{late}", "shuffle")))
         # Several ways may lead around the loop, so all on it shrink what they are given.
         spec["selectivity"] = round(random.uniform(0.05, LOOP) / (1 + late - early), 3)
 

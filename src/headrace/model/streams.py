@@ -47,9 +47,7 @@ class DataFlow:
         streams = _streams(inputs, topologies, components, index)
         links = _links(topologies, components, streams)
         stated = _measured_tasks(inputs, components, index)
-        streams, links = _measured_streams(
-            inputs, components, index, stated, streams, links, notes
-        )
+        streams, links = _measured_streams(inputs, components, index, stated, streams, links, notes)
         pairs = read_pairs(inputs, components, index, stated)
         links, covered = add_up_pairs(links, pairs, stated)
         if len(pairs) and (tasks != stated).any():
@@ -154,9 +152,7 @@ def _links(
             gain /= len(shared)
         sharing = tuple(shared) if fanout == "tasks" and not copied else ()
         to_first = stream.grouping == "global"
-        links.append(
-            Link(stream.source, stream.target, gain, copied, sharing, to_first=to_first)
-        )
+        links.append(Link(stream.source, stream.target, gain, copied, sharing, to_first=to_first))
     return links
 
 
