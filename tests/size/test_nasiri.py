@@ -195,7 +195,8 @@ def test_counts_are_all_vectors_of_eq_1() -> None:
     "most", [(9, 9, 9, 9), (1, 3, 2, 9), (9, 1, 1, 2), (2, 2, 2, 1), (1, 1, 1, 1)]
 )
 def test_counts_keep_their_limits_and_miss_nothing(most: tuple[int, ...]) -> None:
-    count, found = np.ones(4, dtype=np.int64), [(1, 1, 1, 1)]
+    count = np.ones(4, dtype=np.int64)
+    found: list[tuple[int, ...]] = [(1, 1, 1, 1)]
     while advance_counts(count, np.array(most), 9):
         found.append(tuple(count.tolist()))
     wanted = [x for x in product(*(range(1, m + 1) for m in most)) if sum(x) <= 9]

@@ -1,8 +1,8 @@
 """Random workloads for sizing, with all that makes counts hard to choose.
 
 Cycles, streams copied to every task, ticks, fixed costs, nodes of several cores or of a share of
-one, pins, separations, memory, limits on tasks, joins, divided streams, measured threads. The same
-seed gives the same document.
+one, pins, separations, memory, bandwidth, limits on tasks, joins, divided streams, measured
+threads. The same seed gives the same document.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def random_workload(seed: int | str) -> Content:
     kinds = [f"k{i}" for i in range(1, random.choice((1, 2, 2, 3)) + 1)]
     nodes = random_nodes(random, kinds, random.choice(FEW_NODES if small else MANY_NODES))
     add_limits(random, components, nodes)
+    add_bandwidth(Random(f"bandwidth {seed}"), components, nodes)
     topology = {
         "name": f"random-{seed}",
         "fanout": random.choice(("copy", "copy", "copy", "divide", "tasks")),
@@ -165,3 +166,12 @@ def add_limits(random: Random, components: Content, nodes: Content) -> None:
             spec["memory_mb"] = random.choice((100, 200, 400))
         for node in nodes.values():
             node["memory_mb"] = random.choice((1000, 2000, 4000))
+
+
+def add_bandwidth(random: Random, components: Content, nodes: Content) -> None:
+    """In some of the workloads tuples have bytes, and links that can be full before nodes are."""
+    if random.random() < 0.1:
+        for spec in components.values():
+            spec["bytes"] = random.choice((50, 500))
+        for node in nodes.values():
+            node["bandwidth_mbps"] = random.choice((0.05, 1, 100))

@@ -25,7 +25,7 @@ from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
 from headrace.place.building_blocks.sized_tasks import place_sized_tasks
-from headrace.size.few_tasks import find_few_tasks
+from headrace.size.few_tasks import find_few_tasks, send_less
 from headrace.size.nasiri import (
     ExecutionGraph,
     Prediction,
@@ -67,6 +67,10 @@ def headrace(workload: Workload, request: Request = DEFAULT_REQUEST) -> Sized:
     else:
         assignment = place_sized_tasks(problem, found.node, request)
         kind = "fluid"
+        largest = found.factor * load.spout_rate
+        if thread_rate(problem, assignment) < largest * (1 - 1e-6) < np.inf:
+            plan = tasks, problem, assignment
+            tasks, problem, assignment = send_less(workload, load, plan, largest, request)
     carried = thread_rate(problem, assignment)
     bound = found.bound * load.spout_rate if load.least_at_one_each else None
     return Sized(tasks, problem, assignment, carried, bound, kind, problem.notes, workload=workload)
