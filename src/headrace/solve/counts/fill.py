@@ -126,9 +126,7 @@ def fill_machines(
     return None if found is None else Filled(found[0], found[1], fluid.bound)
 
 
-def search_small_cluster(
-    load: Load, found: Filled, deadline: Callable[[], bool] | None
-) -> Filled:
+def search_small_cluster(load: Load, found: Filled, deadline: Callable[[], bool] | None) -> Filled:
     """Better counts if there are any with few tasks per node, on a cluster small enough to see.
 
     The search leaves out all that cannot beat what was found, so it is mostly over soon.
