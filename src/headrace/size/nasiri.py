@@ -129,6 +129,8 @@ def maximize_throughput(
     final: ExecutionGraph | None = None
     scale = 1.0
     while True:
+        if final is not None and deadline is not None and deadline():
+            return final
         over = cost.over_utilised(current)
         if not len(over):
             final = current
@@ -139,11 +141,7 @@ def maximize_throughput(
         grown = add_instance(cost, current, int(over[0]), to)
         if grown is not None:
             current = grown
-        elif (
-            final is not None
-            and current.factor * cost.load.spout_rate > scale
-            and not (deadline is not None and deadline())
-        ):
+        elif final is not None and current.factor * cost.load.spout_rate > scale:
             scale *= 2
             current = ExecutionGraph(final.instances, final.factor * (1 + 1 / scale))
         elif final is not None:
