@@ -20,6 +20,7 @@ BENCHMARKS = (
     "both_models",
     "against_metis",
     "sizing",
+    "sizers",
     "moving",
     "observing",
     "running",

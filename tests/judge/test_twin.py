@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from headrace.checks.problems import Content, draw_assignment, draw_document, problem_of
+from headrace.errors import InvalidInput
 from headrace.judge.report import FIGURES, Report, gap, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from tests.failures import label_failure
@@ -186,3 +187,26 @@ def test_an_infeasible_plan_has_no_gap() -> None:
     assert len(infeasible) >= 10
     for found in infeasible[:10]:
         assert judge(found.problem, found.plan).gap is None
+
+
+def test_output_divided_by_tasks_is_what_counting_task_by_task_gives() -> None:
+    compared = 0
+    for seed in range(200):
+        random = Random(seed)
+        content = draw_document(random)
+        topologies = content.get("topologies", [content.get("topology", {})])
+        if not any(topology.get("fanout") == "divide" for topology in topologies):
+            continue
+        for topology in topologies:
+            topology["fanout"] = "tasks"
+        try:
+            problem = problem_of(content)
+        except InvalidInput:  # with larger shares, a loop never ends
+            continue
+        plan = draw_assignment(random, problem)
+        report, twin = judge(problem, plan, bounded=False), Twin(content, by_name(problem, plan))
+        with label_failure(seed=seed):
+            assert report.total_traffic == pytest.approx(twin.traffic(0), rel=1e-9, abs=1e-12)
+            assert report.inter_node_traffic == pytest.approx(twin.traffic(2), rel=1e-9, abs=1e-12)
+        compared += 1
+    assert compared >= 20

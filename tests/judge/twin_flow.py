@@ -66,6 +66,16 @@ class Flow:
             f"{component}.{i}" for i in range(1, self.components[component].get("tasks", 1) + 1)
         ]
 
+    def _share_by_tasks(self, prefix: str, source: str, target: str) -> float:
+        """The target's tasks among all tasks that share what the source emits."""
+        sharing = [
+            c
+            for c, s in self.components.items()
+            if c.startswith(prefix)
+            and any(e["grouping"] != "all" for e in s.get("inputs", {}).get(source, []))
+        ]
+        return len(self._task_names(target)) / sum(len(self._task_names(c)) for c in sharing)
+
     def _edges_into(self, target: str) -> list[Edge]:
         spec, prefix = self.components[target], target[: target.rfind("/") + 1]
         edges: list[Edge] = []
@@ -80,9 +90,12 @@ class Flow:
             if self.topology_of[target].get("fanout") == "divide":
                 gain /= len(subscribers)
             for entry in entries:
+                shared = 1.0
+                if self.topology_of[target].get("fanout") == "tasks" and entry["grouping"] != "all":
+                    shared = self._share_by_tasks(prefix, source, target)
                 found: Content = {
                     "bytes": giver.get("bytes"),
-                    "selectivity": gain,
+                    "selectivity": gain * shared,
                     "tuples_per_s": None,
                     "shares": None,
                 }

@@ -220,3 +220,30 @@ def test_cycles_are_those_of_streams_that_were_not_measured():
         Flow(4, 4, 1, 1, measured=4.0),
     ]
     assert components_on_cycles(5, flows) == {1, 2, 3}
+
+
+def test_output_divided_by_tasks_gives_more_to_the_component_with_more_tasks(built: Build):
+    text = """
+topology:
+  fanout: tasks
+  components:
+    a: {spout: true, rate: 12}
+    b: {tasks: 1, inputs: {a: shuffle}, selectivity: 2}
+    c: {tasks: 3, inputs: {a: shuffle}}
+    d: {tasks: 2, inputs: {a: all, b: shuffle}}
+"""
+    # a is divided by the four tasks of b and c; both tasks of d hear all of it, and all of b.
+    assert built(text + MACHINES).rate.tolist() == [12, 3, 9, 24 + 6]
+
+
+def test_a_measured_selectivity_is_not_divided_again(built: Build):
+    text = """
+topology:
+  fanout: tasks
+  components:
+    a: {spout: true, rate: 12}
+    b: {tasks: 1, inputs: {a: shuffle}}
+    c: {tasks: 3, inputs: {a: shuffle}}
+streams: [{from: a, to: b, selectivity: 0.5}]
+"""
+    assert built(text + MACHINES).rate.tolist() == [12, 6, 9]

@@ -14,8 +14,9 @@
         report: {nodes_used: 1, bound.proven: true}    # figures; dots lead into the report
         error: free slots                          # a refusal that says this, and nothing else
 
-Task names may be ranges: split.{1..8}. The derivation is in comments beside the expectation. It
-comes from the paper or from pencil and paper, never from our own output.
+A file named after a sizer holds workloads, whose tasks are counted and placed. Task names may be
+ranges: split.{1..8}. The derivation is in comments beside the expectation. It comes from the paper
+or from pencil and paper, never from our own output.
 """
 
 from __future__ import annotations
@@ -32,12 +33,15 @@ from headrace.model.build import build
 from headrace.model.components import expand
 from headrace.model.document import FORMAT
 from headrace.model.problem import Assignment, Problem
-from headrace.model.read import parse, read_file, validated
-from headrace.planner import place
+from headrace.model.read import Inputs, parse, read_file, validated
+from headrace.model.workload import Workload
+from headrace.planner import Plan, place, size
 from headrace.registry import entries
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
+# A name that both have means the scheduler.
+SIZERS = {e.name for e in entries("size")} - {e.name for e in entries("place")}
 
 Groups = list[list[str]]
 
@@ -69,12 +73,26 @@ class Example(Strict):
     steps: int | None = None
     expect: Expect
 
-    def problem(self) -> Problem:
-        """The problem of the files, with the example's own sections in the place of theirs."""
+    def inputs(self) -> Inputs:
+        """The files, with the example's own sections in the place of theirs."""
         content: dict[str, Any] = {"format": FORMAT}
         for name in self.files:
             content |= read_file(ROOT / name).content
-        return build(validated(content | self.input, {}))
+        return validated(content | self.input, {})
+
+    def plan(self, by: str) -> Plan:
+        """What the scheduler makes of the problem, or the sizer of the workload."""
+        if by in SIZERS:
+            work = Workload(self.inputs())
+            return size(work, by, options=self.options, seed=self.seed, steps=self.steps)
+        return place(
+            build(self.inputs()),
+            by,
+            options=self.options,
+            objective=self.objective,
+            seed=self.seed,
+            steps=self.steps,
+        )
 
 
 def raw_examples() -> Iterable[Any]:
@@ -120,15 +138,7 @@ def check(example: Example, file: str) -> None:
     """Run an example and compare what it expects."""
     expect, by = example.expect, example.by or file
     try:
-        problem = example.problem()
-        planned = place(
-            problem,
-            by,
-            options=example.options,
-            objective=example.objective,
-            seed=example.seed,
-            steps=example.steps,
-        )
+        planned = example.plan(by)
     except HeadraceError as error:
         if expect.error is None:
             raise
@@ -142,7 +152,7 @@ def check(example: Example, file: str) -> None:
     )
     assert planned.assignment is not None
     assert planned.report is not None
-    workers = tasks_by_worker(problem, planned.assignment)
+    workers = tasks_by_worker(planned.problem, planned.assignment)
     if expect.workers is not None:
         wanted = {
             node: {slot: names(tasks) for slot, tasks in slots.items()}

@@ -31,6 +31,21 @@ def chain(
     return {"topology": {"components": components}, "profile": profile, "cluster": cluster}
 
 
+def rolling_count() -> dict[str, Any]:
+    """Words are counted by key, and a tick beside every word goes to all tasks; four nodes."""
+    keyed = {"grouping": "fields", "fields": ["word"]}
+    components = {
+        "sentences": {"spout": True, "rate": 10},
+        "split": {"inputs": {"sentences": "shuffle"}},
+        "roll": {"inputs": {"split": [keyed, {"stream": "tick", "grouping": "all"}]}},
+    }
+    return {
+        "topology": {"components": components},
+        "profile": {"split": {"*": {"cpu_ms": 1}}, "roll": {"*": {"cpu_ms": 1}}},
+        "cluster": {"nodes": {f"n{i}": {"cpu": 100} for i in range(1, 5)}},
+    }
+
+
 def at_rate(topology: dict[str, Any], factor: float) -> dict[str, Any]:
     """The same topology with all spout rates times a factor."""
     components = {

@@ -127,10 +127,10 @@ class Topology(Section):
     worker_max_heap_mb: Positive | None = Field(
         default=None, description="memory one worker may hold"
     )
-    fanout: Literal["copy", "divide"] = Field(
+    fanout: Literal["copy", "divide", "tasks"] = Field(
         default="copy",
-        description="every subscriber gets the whole stream, "
-        "or output is divided over the subscribing components",
+        description="every subscriber gets the whole stream, or output is divided: evenly over "
+        "the subscribing components, or over all their tasks",
     )
     components: dict[str, Component] = Field(default_factory=dict)
 

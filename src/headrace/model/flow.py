@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.model.arrays import Floats
+from headrace.model.arrays import Floats, Ints
 
 ROUNDING = 1e-12
 LOOPS_LOOKED_AT = 10_000  # their number can be exponential
@@ -26,6 +26,51 @@ class Flow:
     gain: float  # tuples emitted on the stream per tuple the source processes
     copies: float  # tuples received per tuple emitted: the target's tasks under `all`, else 1
     measured: float | None = None  # tuples emitted per second, where known
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A stream before tasks are counted: what it carries may depend on their number."""
+
+    source: int
+    target: int
+    gain: float  # tuples emitted per tuple the source processes, over all that share them
+    copied: bool  # every task of the target receives every tuple
+    sharing: tuple[int, ...] = ()  # components by whose tasks the output is divided; (): it is not
+    measured: float | None = None
+    to_first: bool = False  # the first task of the target receives all of it
+
+    def at(self, tasks: Ints) -> Flow:
+        """The flow with so many tasks of every component [C]."""
+        gain = self.gain
+        if self.sharing:
+            gain *= float(tasks[self.target]) / float(tasks[list(self.sharing)].sum())
+        copies = float(tasks[self.target]) if self.copied else 1.0
+        return Flow(self.source, self.target, gain, copies, self.measured)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowByCounts:
+    """All that rates follow from, but for the number of tasks."""
+
+    spout_rate: Floats  # [C]
+    links: tuple[Link, ...]
+    zipped: tuple[int, ...]
+
+    @property
+    def depends(self) -> bool:
+        """Whether rates depend on the number of tasks."""
+        return any(link.copied or link.sharing for link in self.links)
+
+    @property
+    def uneven(self) -> tuple[int, ...]:
+        """Components whose first task gets more than the others: some inputs go to it alone."""
+        first = {link.target for link in self.links if link.to_first}
+        return tuple(sorted(first & {link.target for link in self.links if not link.to_first}))
+
+    def rates(self, tasks: Ints) -> tuple[Floats, Floats]:
+        """Tuples/s each component processes [C] and each stream carries, for so many tasks [C]."""
+        return rates(self.spout_rate, [link.at(tasks) for link in self.links], self.zipped)
 
 
 class Amplifies(Exception):
@@ -61,7 +106,7 @@ def rates(
     into: list[list[int]] = [[] for _ in spout_rate]
     for s, flow in enumerate(flows):
         into[flow.target].append(s)
-    for piece in _in_flow_order(len(spout_rate), flows):
+    for piece in group_in_flow_order(len(spout_rate), flows):
         inside = {c: i for i, c in enumerate(piece)}
         matrix, given = np.zeros((len(piece), len(piece))), processed[piece]
         for c in piece:
@@ -99,12 +144,12 @@ def rates(
 
 def components_on_cycles(count: int, flows: Sequence[Flow]) -> set[int]:
     """Components that lie on a cycle of derived streams."""
-    pieces = _in_flow_order(count, flows)
+    pieces = group_in_flow_order(count, flows)
     loops = {flow.source for flow in flows if flow.source == flow.target and flow.measured is None}
     return loops | {c for piece in pieces if len(piece) > 1 for c in piece}
 
 
-def _in_flow_order(count: int, flows: Sequence[Flow]) -> list[list[int]]:
+def group_in_flow_order(count: int, flows: Sequence[Flow]) -> list[list[int]]:
     """Groups of components that lie on common cycles of derived streams, sources first.
 
     A measured stream waits for nobody.

@@ -6,6 +6,7 @@ tasks handle other shares, so the cost is turned into milliseconds per tuple fir
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -65,22 +66,26 @@ class Load:
         idle = (self.by_rate == 0) & (self.fixed <= self.thread * (1 + TOLERANCE))
         return fits & (idle | (self.fixed < self.thread))
 
-    @cached_property
+    @property
     def copied(self) -> bool:
-        """Whether rates depend on counts, since some stream is copied to every task."""
-        return any(s.grouping == "all" for s in self.problem.streams)
+        """Whether rates depend on counts: a stream goes to every task, or is divided by tasks."""
+        return self.workload.flow.depends
 
-    def at(self, tasks: dict[str, int]) -> Load:
-        """The load at other counts; it differs only where streams are copied to every task."""
+    @property
+    def least_at_one_each(self) -> bool:
+        """Whether no counts mean less load than one task each: nothing is divided by tasks."""
+        return not any(link.sharing for link in self.workload.flow.links)
+
+    def at(self, tasks: Mapping[str, int]) -> Load:
+        """The load at other counts; it differs only where rates depend on them."""
         if not self.copied:
             return self
-        document = self.workload.inputs.document
-        rented = document.cluster is None and document.inventory is None
-        problem = self.workload.problem(
-            tasks, dict.fromkeys(self.problem.types, 1) if rented else None
-        )
-        grown = replace(self.problem, rate=problem.rate, cpu_rate=problem.cpu_rate)
-        return Load(grown, self.workload, self.most, self.spout_rate)
+        count = np.array([tasks[name] for name in self.problem.components], dtype=np.int64)
+        rate, _ = self.workload.flow.rates(count)
+        own = self.problem.rate
+        more = np.divide(rate, own, out=np.ones_like(rate), where=own > 0)
+        cpu_rate = self.problem.cpu_rate * more[:, None]
+        return replace(self, problem=replace(self.problem, rate=rate, cpu_rate=cpu_rate))
 
     def refuse_what_fits_nowhere(self) -> None:
         """Raise for the first component of which no node can take even one idle task."""

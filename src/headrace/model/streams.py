@@ -7,10 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headrace.model.arrays import Floats, Ints, totals
+from headrace.model.arrays import Floats, Ints
 from headrace.model.components import NamedComponent
 from headrace.model.document import MeasuredStream, Topology
-from headrace.model.flow import Amplifies, Flow, components_on_cycles, rates
+from headrace.model.flow import Amplifies, FlowByCounts, Link, components_on_cycles, rates
+from headrace.model.measured_pairs import (
+    add_up_pairs,
+    drop_recounted,
+    read_pairs,
+    share_of_tasks,
+)
 from headrace.model.nearest import nearest
 from headrace.model.problem import Pairs, Stream
 from headrace.model.read import Inputs
@@ -26,6 +32,7 @@ class DataFlow:
     streams: tuple[Stream, ...]
     pairs: Pairs
     task_share: Floats | None
+    by_counts: FlowByCounts  # the same for any number of tasks
 
     @staticmethod
     def of(
@@ -38,27 +45,19 @@ class DataFlow:
         index = {c.name: i for i, c in enumerate(components)}
         tasks = np.array([c.spec.tasks for c in components], dtype=np.int64)
         streams = _streams(inputs, topologies, components, index)
-        gain = [
-            _gain(topologies[components[s.source].topology], components[s.source], streams, s)
-            for s in streams
-        ]
+        links = _links(topologies, components, streams)
         stated = _measured_tasks(inputs, components, index)
-        streams, gain, measured = _measured_streams(
-            inputs, components, index, stated, streams, gain, notes
-        )
-        pairs = _pairs(inputs, components, index, stated)
-        streams, measured, covered = _add_up_pairs(streams, measured, pairs, stated)
+        streams, links = _measured_streams(inputs, components, index, stated, streams, links, notes)
+        pairs = read_pairs(inputs, components, index, stated)
+        links, covered = add_up_pairs(links, pairs, stated)
         if len(pairs) and (tasks != stated).any():
             notes.append(
                 "traffic: measured with another number of tasks, "
                 "so used as totals per stream where that number changed"
             )
-            streams, pairs, covered = _drop_recounted(streams, pairs, covered, stated, tasks)
+            streams, pairs, covered = drop_recounted(streams, pairs, covered, stated, tasks)
         spout_rate = _spout_rates(inputs, components, notes)
-        flows = [
-            Flow(s.source, s.target, g, float(tasks[s.target]) if s.grouping == "all" else 1.0, m)
-            for s, g, m in zip(streams, gain, measured, strict=True)
-        ]
+        flows = [link.at(tasks) for link in links]
         zipped = [i for i, c in enumerate(components) if c.spec.join == "zip"]
         for c in sorted(components_on_cycles(len(components), flows) & set(zipped)):
             raise inputs.invalid(
@@ -85,9 +84,10 @@ class DataFlow:
                 f"the rate of `{c.name}` is beyond all numbers; lower a rate or a selectivity",
             )
         streams = [replace(s, tuples_per_s=float(e)) for s, e in zip(streams, emitted, strict=True)]
-        share = _task_share(streams, covered, pairs, tasks)
+        share = share_of_tasks(streams, covered, pairs, tasks)
         derived = tuple(s for s, c in zip(streams, covered, strict=True) if not c)
-        return DataFlow(rate, derived, pairs, share)
+        by_counts = FlowByCounts(spout_rate, tuple(links), tuple(zipped))
+        return DataFlow(rate, derived, pairs, share, by_counts)
 
 
 def _streams(
@@ -132,14 +132,28 @@ def _streams(
     return streams
 
 
-def _gain(
-    topology: Topology, source: NamedComponent, streams: Sequence[Stream], stream: Stream
-) -> float:
-    """Tuples on a stream per tuple its source processes; a spout's rate is what it emits."""
-    emitted = 1.0 if source.spec.spout else source.spec.selectivity
-    if topology.fanout == "copy":
-        return emitted
-    return emitted / len({s.target for s in streams if s.source == stream.source})
+def _links(
+    topologies: Sequence[Topology], components: Sequence[NamedComponent], streams: Sequence[Stream]
+) -> list[Link]:
+    """What each stream carries per tuple its source processes; a spout's rate is what it emits."""
+    links: list[Link] = []
+    for stream in streams:
+        source = components[stream.source]
+        gain = 1.0 if source.spec.spout else source.spec.selectivity
+        fanout = topologies[source.topology].fanout
+        copied = stream.grouping == "all"
+        # A stream that goes to every task is copied, so `tasks` divides what the others carry.
+        shared = dict.fromkeys(
+            s.target
+            for s in streams
+            if s.source == stream.source and (fanout == "divide" or s.grouping != "all")
+        )
+        if fanout == "divide":
+            gain /= len(shared)
+        sharing = tuple(shared) if fanout == "tasks" and not copied else ()
+        to_first = stream.grouping == "global"
+        links.append(Link(stream.source, stream.target, gain, copied, sharing, to_first=to_first))
+    return links
 
 
 def _spout_rates(inputs: Inputs, components: Sequence[NamedComponent], notes: list[str]) -> Floats:
@@ -196,12 +210,11 @@ def _measured_streams(
     index: Mapping[str, int],
     stated: Ints,
     streams: list[Stream],
-    gain: list[float],
+    links: list[Link],
     notes: list[str],
-) -> tuple[list[Stream], list[float], list[float | None]]:
-    """Streams, gains and rates, with what was measured instead of what the topology says."""
-    measured: list[float | None] = [None] * len(streams)
-    streams, gain = list(streams), list(gain)
+) -> tuple[list[Stream], list[Link]]:
+    """Streams and links, with what was measured instead of what the topology says."""
+    streams, links = list(streams), list(links)
     between: dict[tuple[int, int], list[int]] = {}
     for s, stream in enumerate(streams):
         between.setdefault((stream.source, stream.target), []).append(s)
@@ -215,12 +228,14 @@ def _measured_streams(
                     notes.append(f"{label}: bytes {stream.bytes:g} -> {entry.bytes:g}")
                 stream = replace(stream, bytes=entry.bytes)
             if entry.selectivity is not None:
-                if gain[s] != entry.selectivity:
-                    notes.append(f"{label}: selectivity {gain[s]:g} -> {entry.selectivity:g}")
-                gain[s] = entry.selectivity
+                if links[s].gain != entry.selectivity:
+                    was = f"{links[s].gain:g}"
+                    notes.append(f"{label}: selectivity {was} -> {entry.selectivity:g}")
+                # It is that of the stream itself, so nothing is left to divide.
+                links[s] = replace(links[s], gain=entry.selectivity, sharing=())
             if entry.tuples_per_s is not None:
                 notes.append(f"{label}: rate derived -> {entry.tuples_per_s:g} tuples/s")
-                measured[s] = entry.tuples_per_s
+                links[s] = replace(links[s], measured=entry.tuples_per_s)
             if entry.shares is not None and stream.grouping != "all":
                 if len(entry.shares) == stated[stream.target] != q:
                     notes.append(
@@ -240,7 +255,7 @@ def _measured_streams(
                     notes.append(f"{label}: shares {stream.grouping} -> measured")
                     stream = replace(stream, shares=np.array(entry.shares) / sum(entry.shares))
             streams[s] = stream
-    return streams, gain, measured
+    return streams, links
 
 
 def _matching(
@@ -270,130 +285,3 @@ def _matching(
         ("streams", row),
         f"no stream `{entry.stream}` from `{entry.source}` to `{entry.target}`; {had}",
     )
-
-
-def _pairs(
-    inputs: Inputs, components: Sequence[NamedComponent], index: Mapping[str, int], tasks: Ints
-) -> Pairs:
-    rows = inputs.document.traffic or ()
-    first = np.concatenate([[0], np.cumsum(tasks)])
-    numbers: dict[str, int] = {}
-    for row, entry in enumerate(rows):
-        for position, name in enumerate(entry[:2]):
-            if name not in numbers:
-                numbers[str(name)] = _task(inputs, (row, position), str(name), index, first)
-    source = np.array([numbers[row[0]] for row in rows], dtype=np.int64)
-    target = np.array([numbers[row[1]] for row in rows], dtype=np.int64)
-    tuples = np.array([row[2] for row in rows], dtype=np.float64)
-    data = np.array([row[3] if len(row) == 4 else np.nan for row in rows], dtype=np.float64)
-    owner = np.repeat([c.topology for c in components], tasks)
-    across = np.flatnonzero(owner[source] != owner[target])
-    if len(across):
-        raise inputs.invalid(
-            ("traffic", int(across[0])),
-            "the two tasks are of different topologies; no tuples pass between those",
-        )
-    return Pairs(source, target, tuples, data)
-
-
-def _task(
-    inputs: Inputs, place: tuple[int, int], name: str, index: Mapping[str, int], first: Ints
-) -> int:
-    path = ("traffic", *place)
-    if inputs.document.tasks is not None:
-        if name not in index:
-            raise inputs.invalid(path, f"there is no task `{name}`{nearest(name, list(index))}")
-        return index[name]
-    component, dot, number = name.rpartition(".")
-    if component not in index or not number.isdecimal():
-        shown = component if dot else name
-        raise inputs.invalid(
-            path,
-            f"there is no task `{name}`; tasks are called component.N{nearest(shown, list(index))}",
-        )
-    count = int(first[index[component] + 1] - first[index[component]])
-    if not 1 <= int(number) <= count:
-        raise inputs.invalid(
-            path, f"there is no task `{name}`; `{component}` has tasks 1 to {count}"
-        )
-    return int(first[index[component]]) + int(number) - 1
-
-
-def _add_up_pairs(
-    streams: list[Stream], measured: list[float | None], pairs: Pairs, tasks: Ints
-) -> tuple[list[Stream], list[float | None], list[bool]]:
-    """Streams whose task-level traffic was measured carry what their pairs add up to."""
-    owner = np.repeat(np.arange(len(tasks)), tasks)
-    total: dict[tuple[int, int], float] = {}
-    for a, b, t in zip(
-        owner[pairs.source].tolist(),
-        owner[pairs.target].tolist(),
-        pairs.tuples_per_s.tolist(),
-        strict=True,
-    ):
-        total[a, b] = total.get((a, b), 0.0) + t
-    covered = [(s.source, s.target) in total for s in streams]
-    amount = list(measured)
-    seen: set[tuple[int, int]] = set()
-    for i, stream in enumerate(streams):
-        edge = (stream.source, stream.target)
-        if covered[i]:
-            # Pairs do not say which stream they are of: the first between two components gets all.
-            copies = float(tasks[stream.target]) if stream.grouping == "all" else 1.0
-            amount[i] = 0.0 if edge in seen else total[edge] / copies
-            seen.add(edge)
-    return streams, amount, covered
-
-
-def _drop_recounted(
-    streams: list[Stream], pairs: Pairs, covered: list[bool], stated: Ints, tasks: Ints
-) -> tuple[list[Stream], Pairs, list[bool]]:
-    """Leave out pairs of components that now have another number of tasks; their totals stay."""
-    changed = tasks != stated
-    owner = np.repeat(np.arange(len(stated)), stated)
-    a, b = owner[pairs.source], owner[pairs.target]
-    shift = (np.cumsum(tasks) - tasks) - (np.cumsum(stated) - stated)
-    kept = ~(changed[a] | changed[b])
-    holds = Pairs(
-        (pairs.source + shift[a])[kept],
-        (pairs.target + shift[b])[kept],
-        pairs.tuples_per_s[kept],
-        pairs.bytes_per_s[kept],
-    )
-    lost = [
-        c and bool(changed[s.source] or changed[s.target])
-        for s, c in zip(streams, covered, strict=True)
-    ]
-    for i, stream in enumerate(streams):
-        rows = (a == stream.source) & (b == stream.target)
-        if (
-            lost[i]
-            and pairs.tuples_per_s[rows].sum() > 0
-            and not np.isnan(pairs.bytes_per_s[rows]).any()
-        ):
-            streams[i] = replace(
-                stream, bytes=float(pairs.bytes_per_s[rows].sum() / pairs.tuples_per_s[rows].sum())
-            )
-    return streams, holds, [c and not gone for c, gone in zip(covered, lost, strict=True)]
-
-
-def _task_share(
-    streams: Sequence[Stream], covered: Sequence[bool], pairs: Pairs, tasks: Ints
-) -> Floats | None:
-    """Each task's share of what its component receives; None if all shares are even."""
-    if all(s.even for s in streams) and not len(pairs):
-        return None
-    first = np.concatenate([[0], np.cumsum(tasks)])
-    received = totals(pairs.target, pairs.tuples_per_s, int(first[-1]))
-    for stream, measured in zip(streams, covered, strict=True):
-        if not measured:
-            q = int(tasks[stream.target])
-            received[first[stream.target] : first[stream.target + 1]] += (
-                stream.tuples_per_s * stream.received(q)
-            )
-    share = np.repeat(1.0 / tasks, tasks)
-    for c in range(len(tasks)):
-        here = received[first[c] : first[c + 1]]
-        if here.sum() > 0:
-            share[first[c] : first[c + 1]] = here / here.sum()
-    return share

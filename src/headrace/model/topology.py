@@ -124,7 +124,7 @@ class Topology:
     bound_by: Literal["cpu", "memory", "network", "io"] = "cpu"
     isolated_machines: int | None = None
     worker_max_heap_mb: float | None = None
-    fanout: Literal["copy", "divide"] = "copy"
+    fanout: Literal["copy", "divide", "tasks"] = "copy"
     components: Mapping[str, document.Component] = field(
         default_factory=dict[str, document.Component]
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from headrace.model.build import build
 from headrace.model.components import NamedComponent, components_of
@@ -18,6 +18,7 @@ from headrace.model.document import (
     MeasuredStream,
     Node,
 )
+from headrace.model.flow import FlowByCounts
 from headrace.model.problem import Problem
 from headrace.model.read import Inputs
 from headrace.model.streams import DataFlow
@@ -49,11 +50,16 @@ class Workload:
         return tuple(components_of(self.inputs, {})[1])
 
     @cached_property
+    def flow(self) -> FlowByCounts:
+        """How tuples flow, whatever the number of tasks."""
+        one_each = {c.name: 1 for c in self.components}
+        topologies, components = components_of(self.inputs, one_each)
+        return DataFlow.of(self.inputs, topologies, components, []).by_counts
+
+    @cached_property
     def spout_rate(self) -> float:
         """Tuples/s of all spouts together, as the files have them."""
-        topologies, components = components_of(self.inputs, {})
-        rate = DataFlow.of(self.inputs, topologies, components, []).rate
-        return float(sum(r for r, c in zip(rate.tolist(), components, strict=True) if c.spec.spout))
+        return float(sum(self.flow.spout_rate))
 
     @property
     def catalog(self) -> Mapping[str, MachineType]:
@@ -105,6 +111,18 @@ class Workload:
                 for s in document.streams
             )
         return document.model_copy(update=update)
+
+    def with_fanout(self, fanout: Literal["copy", "divide", "tasks"]) -> Workload:
+        """The same with output that every topology copies, or divides, in this way."""
+        document = self.inputs.document
+        update: dict[str, Any] = {}
+        if document.topology is not None:
+            update["topology"] = document.topology.model_copy(update={"fanout": fanout})
+        if document.topologies is not None:
+            update["topologies"] = tuple(
+                t.model_copy(update={"fanout": fanout}) for t in document.topologies
+            )
+        return Workload(replace(self.inputs, document=document.model_copy(update=update)))
 
     def with_machines(self, machines: Mapping[str, int] | None) -> Inputs:
         """The files with a cluster of so many machines of each catalog type; None: as they are."""

@@ -15,6 +15,8 @@ from headrace.model.sizable import Load
 from headrace.model.workload import Workload
 from headrace.place.headrace import headrace as place
 
+Placed = tuple[dict[str, int], Problem, Assignment]  # tasks of every component, and their places
+
 SHARES = (1.0, 0.7, 0.5, 0.35, 0.25)  # of a thread that a task may fill
 
 
@@ -23,7 +25,7 @@ def find_few_tasks(
     load: Load,
     rate: float,
     request: Request,
-) -> tuple[dict[str, int], Problem, Assignment] | None:
+) -> Placed | None:
     """The first counts, from few to many, that can be placed at the rate; None if none can."""
     factor = rate / load.spout_rate
     tried: list[dict[str, int]] = []
@@ -41,6 +43,33 @@ def find_few_tasks(
         if not plan.refused and thread_rate(faster, plan) >= rate * (1 - 1e-9):
             return tasks, problem, plan
     return None
+
+
+def send_less(
+    workload: Workload, load: Load, found: Placed, largest: float, request: Request
+) -> Placed:
+    """Few tasks, placed for the rate, if they carry more than what was found.
+
+    For plans that are limited by what they send; by CPU they could carry the rate `largest`.
+    """
+    best, most = found, thread_rate(found[1], found[2])
+    tried = [found[0]]
+    for factor in (0.0, most / load.spout_rate, largest / load.spout_rate):
+        for one_task in list_task_factors(load)[:2]:
+            tasks = count_tasks(load, factor, one_task)
+            if tasks is None or tasks in tried or (request.deadline and request.deadline()):
+                continue
+            tried.append(tasks)
+            # At the rate that is carried already, tasks fit if these counts are of any use.
+            problem = workload.problem(tasks)
+            given = float(problem.rate[problem.spout].sum())
+            try:
+                plan = place(problem.scaled(most / given), replace(request, objective="rate"))
+            except HeadraceError:
+                continue
+            if not plan.refused and thread_rate(problem, plan) > most:
+                best, most = (tasks, problem, plan), thread_rate(problem, plan)
+    return best
 
 
 def list_task_factors(load: Load) -> list[Floats]:

@@ -12,21 +12,36 @@ Differs   nothing to differ from. The bound is the linear program: no counts on 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from headrace.errors import Infeasible, Unsupported
 from headrace.judge.thread_rate import thread_rate
-from headrace.model.problem import Assignment
+from headrace.model.arrays import Ints
+from headrace.model.problem import THREAD, Assignment
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.model.sizable import Load, load_of, sizable
 from headrace.model.sized import Sized
 from headrace.model.workload import Workload
 from headrace.place.building_blocks.sized_tasks import place_sized_tasks
-from headrace.size.few_tasks import find_few_tasks
+from headrace.size.few_tasks import find_few_tasks, send_less
+from headrace.size.nasiri import (
+    ExecutionGraph,
+    Prediction,
+    first_assignment,
+    maximize_throughput,
+)
 from headrace.solve.counts.dop import Market, cheapest, fastest
-from headrace.solve.counts.fill import Filled, fill_machines, fluid_bound, pools_of
+from headrace.solve.counts.fill import (
+    Filled,
+    fill_machines,
+    fluid_bound,
+    pools_of,
+    search_small_cluster,
+)
 
-ROUNDS = 4  # of counting, each with the load of the last counts, where it depends on them
+NASIRI_TASKS = 3_000  # in all, for a start
 
 
 def headrace(workload: Workload, request: Request = DEFAULT_REQUEST) -> Sized:
@@ -52,7 +67,12 @@ def headrace(workload: Workload, request: Request = DEFAULT_REQUEST) -> Sized:
     else:
         assignment = place_sized_tasks(problem, found.node, request)
         kind = "fluid"
-    carried, bound = thread_rate(problem, assignment), found.bound * load.spout_rate
+        largest = found.factor * load.spout_rate
+        if thread_rate(problem, assignment) < largest * (1 - 1e-6) < np.inf:
+            plan = tasks, problem, assignment
+            tasks, problem, assignment = send_less(workload, load, plan, largest, request)
+    carried = thread_rate(problem, assignment)
+    bound = found.bound * load.spout_rate if load.least_at_one_each else None
     return Sized(tasks, problem, assignment, carried, bound, kind, problem.notes, workload=workload)
 
 
@@ -98,33 +118,44 @@ def place_one_each(load: Load, rate: float | None = None) -> Filled:
 
 
 def fill_for_most_rate(load: Load, request: Request) -> Filled:
-    """The best counts found.
-
-    Where a stream is copied to every task, more tasks mean more load: then the load is worked out
-    again with the counts found, and the search repeated.
-    """
-    best, bound = None, None
-    best_factor = -1.0
-    for _ in range(ROUNDS if load.copied else 1):
-        found = fill_machines(
-            load, seed=request.seed, steps=request.steps, deadline=request.deadline
-        )
-        if found is None:
-            break
-        if bound is None:
-            bound = found.bound  # the first round has the least load, so its bound holds for all
-        tasks = found.tasks(load)
-        grown = load.at(tasks)
-        ratio = float((load.by_rate.sum() / grown.by_rate.sum()) if grown is not load else 1.0)
-        if found.factor * min(1.0, ratio) > best_factor:
-            best, best_factor = found, found.factor * min(1.0, ratio)
-        if grown is load or abs(ratio - 1.0) < 1e-9:
-            break
-        load = grown
-    if best is None or bound is None:
+    """The best counts found: from many starts, among them Nasiri's, then on small clusters all."""
+    found = fill_machines(
+        load,
+        seed=request.seed,
+        steps=request.steps,
+        deadline=request.deadline,
+        known=grow_as_nasiri(load, request.deadline),
+    )
+    if found is None:
         raise Infeasible(
             "one task of each component does not fit the nodes as they are",
             resource="memory_mb",
             fix="add a node, or larger ones",
         )
-    return Filled(best.x, best.factor, bound)
+    return search_small_cluster(load, found, request.deadline)
+
+
+def grow_as_nasiri(load: Load, deadline: Callable[[], bool] | None) -> list[Ints]:
+    """Instances [C, N] by Nasiri's algorithm, in its variants; none where it cannot start.
+
+    It starts from the rates of the file and from half of what its first instances sustain, and
+    chooses machines in both ways.
+    """
+    cost = Prediction(load, NASIRI_TASKS)
+    first = first_assignment(cost)
+    fixed = (first * cost.fixed).sum(axis=0)
+    by_rate = (first * cost.by_rate(first)).sum(axis=0)
+    busy = by_rate > 0
+    room = np.minimum(cost.capacity, THREAD)[busy] - fixed[busy]
+    sustained = float((room / by_rate[busy]).min(initial=np.inf))
+    if not 0 < sustained < np.inf:
+        return []
+    found: list[Ints] = []
+    for factor in (1.0, sustained / 2):
+        start = ExecutionGraph(first, factor)
+        for to in ("least-tcu", "least-utilised"):
+            try:
+                found.append(maximize_throughput(cost, start, to, deadline).instances)
+            except Infeasible:  # its first rate is too much
+                continue
+    return found

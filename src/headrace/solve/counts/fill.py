@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,14 +12,20 @@ from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU, THREAD, Problem
 from headrace.model.sizable import Load
 from headrace.solve.classes import Classes, classes_of
-from headrace.solve.counts.fullness import TaskCosts
+from headrace.solve.counts.count_flow import count_flow
+from headrace.solve.counts.fullness import TaskCosts, without_cpu
 from headrace.solve.counts.grow import grow_counts
 from headrace.solve.counts.rate_lp import Pools, most_rate
+from headrace.solve.counts.small_clusters import Exhaustive, list_busy
+from headrace.solve.least_traffic.feasible import feasible
 from headrace.solve.least_traffic.search import polish
 from headrace.solve.rate.costs import rate_costs
 from headrace.solve.rate.speed import improve_speed, sustained_rate
 
 POLISH_STEPS = 300_000
+# On a small cluster all counts are looked at: so many tasks on a node, so many vectors of counts,
+# so many places of them at most.
+FEW_PER_NODE, FEW_COUNTS, SMALL_STEPS = 12, 500_000, 20_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +72,13 @@ def pools_of(load: Load) -> tuple[Pools, Ints, Floats]:
     return pools, pool, np.bincount(pool).astype(np.float64)
 
 
-def fluid_bound(load: Load) -> float:
-    """Tuples/s that no counts on these machines exceed; 0 if one task of each does not fit."""
+def fluid_bound(load: Load) -> float | None:
+    """Tuples/s that no counts on these machines exceed; 0 if one task of each does not fit.
+
+    None where other counts than one task each can mean less load: no bound is known there.
+    """
+    if not load.least_at_one_each:
+        return None
     pools, _, machines = pools_of(load)
     fluid = most_rate(pools, machines)
     return 0.0 if fluid is None else fluid.bound * load.spout_rate
@@ -79,11 +91,12 @@ def fill_machines(
     steps: int | None = None,
     deadline: Callable[[], bool] | None = None,
     enough: float = np.inf,
+    known: Sequence[Ints] = (),
 ) -> Filled | None:
     """Counts and places for the largest factor of the rates.
 
     None where no plan was found that has one task of every component. Ends early at a factor that
-    is `enough`.
+    is `enough`. Counts that others found, `known` [C, N] each, are starts too.
     """
     pools, pool, machines = pools_of(load)
     fluid = most_rate(pools, machines)
@@ -97,6 +110,7 @@ def fill_machines(
         thread=np.ascontiguousarray(THREAD - fixed),
         cpu=problem.free[:, CPU],
         most=load.most,
+        flow=count_flow(load.workload.flow, problem.rate),
     )
     found = grow_counts(
         replace(classes_of(problem).instance, allowed=load.fits),
@@ -107,8 +121,31 @@ def fill_machines(
         steps=steps,
         deadline=deadline,
         enough=enough,
+        known=known,
     )
     return None if found is None else Filled(found[0], found[1], fluid.bound)
+
+
+def search_small_cluster(load: Load, found: Filled, deadline: Callable[[], bool] | None) -> Filled:
+    """Better counts if there are any with few tasks per node, on a cluster small enough to see.
+
+    The search leaves out all that cannot beat what was found, so it is mostly over soon.
+    """
+    busy, nodes = list_busy(load), len(load.problem.nodes)
+    few = [n for n in range(1, FEW_PER_NODE + 1) if math.comb(n * nodes, len(busy)) <= FEW_COUNTS]
+    if not few or not len(busy) or not np.isfinite(found.factor) or load.workload.flow.uneven:
+        return found
+    search = Exhaustive.of(load, busy, few[-1], limits=True)
+    search.best_factor[0] = found.factor
+    while not search.look_on(SMALL_STEPS):
+        if search.spent >= SMALL_STEPS or (deadline is not None and deadline()):
+            break
+    if not search.best.any():
+        return found
+    better = Filled(search.instances(load), float(search.best_factor[0]), found.bound)
+    total = better.x.sum(axis=1)
+    instance = without_cpu(replace(classes_of(load.problem).instance, allowed=load.fits))
+    return better if feasible(replace(instance, count=total), better.x) else found
 
 
 def place_for_sending(
@@ -129,7 +166,7 @@ def place_for_sending(
     # How full a node may be follows from the rate, which is what is searched.
     demand[:, :, CPU] = 0.0
     free = replace(classes, instance=replace(classes.instance, demand=demand))
-    if sending_limits(problem):
+    if sending_limits(problem) or problem.task_share is not None:
         x = improve_speed(problem, free, x, "rate", seed=seed, steps=steps, deadline=deadline)
     rate = sustained_rate(problem, free, x)
     if not 0 < rate < np.inf:

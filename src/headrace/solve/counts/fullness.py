@@ -1,7 +1,8 @@
 """How full nodes and threads are under given counts, kept up to date while tasks come and go.
 
-All tasks of a component share its load evenly: one task more makes all others smaller. A ratio is
-load over room at factor 1, so the largest ratio is the reciprocal of the factor that the counts
+All tasks of a component share its load evenly: one task more makes all others smaller. Where a
+stream goes to every task, or is divided by tasks, the load itself changes with the counts. A ratio
+is load over room at factor 1, so the largest ratio is the reciprocal of the factor that the counts
 sustain.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU
 from headrace.solve.compiled import inlined, kernel
+from headrace.solve.counts.count_flow import DEPENDS, UNEVEN, CountFlow, grow_rates
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.state import State, put
 from headrace.solve.least_traffic.terms import Terms, terms_of
@@ -28,11 +30,12 @@ SCALE, SOFT, TASKS = 0, 1, 2  # where `Fullness.sums` keeps what
 class TaskCosts(NamedTuple):
     """What components cost. Y node types, C components, N nodes."""
 
-    by_rate: Floats  # [Y, C] points of the whole component at factor 1
+    by_rate: Floats  # [Y, C] points of the whole component at factor 1 and its reference rate
     fixed: Floats  # [Y, C] points of one task
     thread: Floats  # [Y, C] points one task has for what grows with the rate
     cpu: Floats  # [N] free points
     most: Ints  # [C] tasks
+    flow: CountFlow  # what becomes of the load under other counts
 
 
 class Fullness(NamedTuple):
@@ -42,19 +45,24 @@ class Fullness(NamedTuple):
     hosts: Ints  # [Y, C] nodes of a type that hold a component
     ratio: Floats  # [N] of a node
     pace: Floats  # [C] ratio of the fullest thread of a component
+    more: Floats  # [C] times its reference rate that a component gets
+    first_gets: Floats  # [C] what of it goes to its first task alone
     sums: Floats  # [3] the scale of the soft maximum, its sum, the number of tasks
 
 
-def room_terms(instance: Instance, costs: TaskCosts) -> Terms:
-    """What a node must hold besides CPU, which depends on the counts; traffic is left out."""
+def without_cpu(instance: Instance) -> Instance:
+    """What a node must hold besides CPU, which depends on the counts."""
     demand, capacity = instance.demand.copy(), instance.capacity.copy()
     demand[:, :, CPU], capacity[:, CPU] = 0.0, np.inf
+    return replace(instance, demand=demand, capacity=capacity)
+
+
+def room_terms(instance: Instance, costs: TaskCosts) -> Terms:
+    """The same as terms of a search; traffic is left out."""
     none = np.zeros(0, dtype=np.int64)
     return terms_of(
         replace(
-            instance,
-            demand=demand,
-            capacity=capacity,
+            without_cpu(instance),
             count=np.minimum(costs.most, 1_000_000),
             edge_a=none,
             edge_b=none,
@@ -72,6 +80,8 @@ def empty_fullness(terms: Terms) -> Fullness:
         hosts=np.zeros((types, components), np.int64),
         ratio=np.zeros(nodes),
         pace=np.zeros(components),
+        more=np.ones(components),
+        first_gets=np.zeros(components),
         sums=np.zeros(3),
     )
 
@@ -86,7 +96,10 @@ def ratio_of_node(
     fixed = 0.0
     for i in range(state.contents[n]):
         c = int(state.content[n, i])
-        load += state.x[n, c] * costs.by_rate[y, c] / fullness.total[c]
+        even = (fullness.more[c] - fullness.first_gets[c]) / fullness.total[c]
+        load += state.x[n, c] * costs.by_rate[y, c] * even
+        if fullness.first_gets[c] > 0.0 and node_of_first(state, c) == n:
+            load += costs.by_rate[y, c] * fullness.first_gets[c]
         fixed += state.x[n, c] * costs.fixed[y, c]
     if costs.cpu[n] == np.inf:
         return 0.0
@@ -97,21 +110,35 @@ def ratio_of_node(
 
 
 @kernel
-def ratio_of_thread(costs: TaskCosts, fullness: Fullness, c: int) -> float:
+def ratio_of_thread(
+    terms: Terms, state: State, costs: TaskCosts, fullness: Fullness, c: int
+) -> float:
     """The same for the fullest thread of component c."""
     most = 0.0
+    even = (fullness.more[c] - fullness.first_gets[c]) / fullness.total[c]
     for y in range(costs.by_rate.shape[0]):
         if fullness.hosts[y, c] > 0 and costs.by_rate[y, c] > 0.0:
-            most = max(
-                most, costs.by_rate[y, c] / fullness.total[c] / max(costs.thread[y, c], 1e-9)
-            )
-    return most
+            most = max(most, costs.by_rate[y, c] * even / max(costs.thread[y, c], 1e-9))
+    if fullness.first_gets[c] > 0.0:
+        y = terms.node_type[node_of_first(state, c)]
+        load = costs.by_rate[y, c] * (even + fullness.first_gets[c])
+        most = max(most, load / max(costs.thread[y, c], 1e-9))
+    return min(most, FULL)
+
+
+@kernel
+def node_of_first(state: State, c: int) -> int:
+    """The node of a component's first task: tasks are numbered node by node."""
+    first = int(state.holder[c, 0])
+    for i in range(1, state.holders[c]):
+        first = min(first, int(state.holder[c, i]))
+    return first
 
 
 @kernel
 def measure_fullness(terms: Terms, state: State, costs: TaskCosts, fullness: Fullness) -> None:
     """Work everything out from the counts."""
-    nodes, components = state.x.shape
+    nodes = state.x.shape[0]
     fullness.total[:] = 0
     fullness.hosts[:] = 0
     fullness.sums[:] = 0.0
@@ -121,17 +148,30 @@ def measure_fullness(terms: Terms, state: State, costs: TaskCosts, fullness: Ful
             fullness.total[c] += state.x[n, c]
             fullness.hosts[terms.node_type[n], c] += 1
         fullness.sums[TASKS] += state.tasks[n]
-    for n in range(nodes):
+    refresh_all(terms, state, costs, fullness)
+    fullness.sums[SCALE] = max(largest_ratio(fullness), 1e-30)
+    fullness.sums[SOFT] = soft_sum(fullness)
+
+
+@kernel
+def refresh_all(terms: Terms, state: State, costs: TaskCosts, fullness: Fullness) -> None:
+    """Work out rates, nodes and threads again from how many tasks there are."""
+    grow_rates(costs.flow, fullness.total, fullness.more, fullness.first_gets)
+    for n in range(fullness.ratio.shape[0]):
         fullness.ratio[n] = ratio_of_node(terms, state, costs, fullness, n)
-        fullness.sums[SCALE] = max(fullness.sums[SCALE], fullness.ratio[n])
-    for c in range(components):
-        fullness.pace[c] = ratio_of_thread(costs, fullness, c)
-        fullness.sums[SCALE] = max(fullness.sums[SCALE], fullness.pace[c])
-    fullness.sums[SCALE] = max(fullness.sums[SCALE], 1e-30)
-    for n in range(nodes):
-        fullness.sums[SOFT] += (fullness.ratio[n] / fullness.sums[SCALE]) ** STEEP
-    for c in range(components):
-        fullness.sums[SOFT] += (fullness.pace[c] / fullness.sums[SCALE]) ** STEEP
+    for c in range(fullness.pace.shape[0]):
+        fullness.pace[c] = ratio_of_thread(terms, state, costs, fullness, c)
+
+
+@kernel
+def soft_sum(fullness: Fullness) -> float:
+    """The sum of the soft maximum, in units of the scale."""
+    total = 0.0
+    for n in range(fullness.ratio.shape[0]):
+        total += (fullness.ratio[n] / fullness.sums[SCALE]) ** STEEP
+    for c in range(fullness.pace.shape[0]):
+        total += (fullness.pace[c] / fullness.sums[SCALE]) ** STEEP
+    return total
 
 
 @kernel
@@ -178,6 +218,10 @@ def apply_move(
         change_count(terms, state, fullness, c, m, k)
         if k2 > 0:
             change_count(terms, state, fullness, d, m, -k2)
+    if costs.flow.kind == UNEVEN or (costs.flow.kind == DEPENDS and (n < 0 or m < 0)):
+        refresh_all(terms, state, costs, fullness)
+        fullness.sums[SOFT] = soft_sum(fullness)
+        return
     refresh_component(terms, state, costs, fullness, c, n < 0 or m < 0)
     if k2 > 0:
         refresh_component(terms, state, costs, fullness, d, n < 0 or m < 0)
@@ -227,7 +271,7 @@ def refresh_component(
 ) -> None:
     """Work out the thread of c again and, if its tasks changed size, all nodes that hold it."""
     fullness.sums[SOFT] -= (fullness.pace[c] / fullness.sums[SCALE]) ** STEEP
-    fullness.pace[c] = ratio_of_thread(costs, fullness, c)
+    fullness.pace[c] = ratio_of_thread(terms, state, costs, fullness, c)
     fullness.sums[SOFT] += (fullness.pace[c] / fullness.sums[SCALE]) ** STEEP
     if resized:
         for i in range(state.holders[c]):

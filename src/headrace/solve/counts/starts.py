@@ -37,7 +37,7 @@ def deal_starts(growth: Growth) -> list[Ints]:
     terms = room_terms(growth.instance, growth.costs)
     state = empty_state(terms)
     starts: list[Ints] = []
-    for points in POINTS:
+    for points in (np.inf, *POINTS):
         quota = task_quotas(growth, points)
         if any((quota.sum(axis=1) == rows.sum(axis=0)).all() for rows in starts):
             continue
@@ -74,7 +74,7 @@ def deal_the_few(growth: Growth, rows: Ints, many: Ints) -> Ints | None:
 
 
 def task_quotas(growth: Growth, points: float) -> Ints:
-    """Whole tasks of about so many points for every component and pool, [C, P].
+    """Whole tasks of about so many points (inf: one) for every component and pool, [C, P].
 
     The pools share them in the proportions of the linear program.
     """
@@ -87,10 +87,10 @@ def task_quotas(growth: Growth, points: float) -> Ints:
     idle = factor[:, 0] <= 0
     share[idle, 0] = 1.0
     load = (by_rate * handled).sum(axis=1)
-    # No task above one thread on the slowest machine it is dealt to.
+    # No task above one thread on the slowest machine it is dealt to, but for the fewest of all.
     fewest = np.where(share > 1e-6, factor * by_rate / np.maximum(thread, 1e-9), 0.0).max(
         axis=1, initial=0.0
-    )
+    ) * float(points < np.inf)
     tasks = np.clip(
         np.maximum(np.ceil(fewest * (1 - 1e-9)), np.round(load / points)), 1, costs.most
     ).astype(np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 
 from headrace.model.arrays import Floats, Ints
 from headrace.solve.counts.annealing import anneal_starts
+from headrace.solve.counts.count_flow import no_flow
 from headrace.solve.counts.fullness import TaskCosts
 from headrace.solve.counts.starts import Growth, deal_starts, deal_the_few
 from headrace.solve.instance import Instance
@@ -78,6 +79,7 @@ def _small_growth(growth: Growth, components: Ints, nodes: Ints, copies: int) ->
             thread=np.ascontiguousarray(costs.thread[:, components]),
             cpu=costs.cpu[nodes],
             most=costs.most[components] // copies,
+            flow=no_flow(costs.flow.reference[components]),
         ),
         handled=growth.handled[components] / copies,
         pool=growth.pool[nodes],
