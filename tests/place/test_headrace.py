@@ -20,7 +20,7 @@ from headrace.place.headrace import headrace
 from headrace.solve.classes import classes_of
 from headrace.solve.rate.fluid import fluid_rate
 
-OBJECTIVES: tuple[str, ...] = ("traffic", "rate", "batch", "nodes", "balance")
+OBJECTIVES: tuple[str, ...] = ("traffic", "network", "rate", "batch", "nodes", "balance")
 
 
 def small_problems(count: int) -> Iterator[Problem]:
@@ -63,6 +63,7 @@ def every_feasible_report(problem: Problem) -> list[Report]:
 def score(report: Report, objective: str) -> float:
     value = {
         "traffic": report.inter_node_traffic,
+        "network": report.network_cost,
         "rate": -np.inf if report.max_rate is None else -report.max_rate,
         "batch": report.batch_seconds or 0.0,
         "nodes": report.nodes_used,
