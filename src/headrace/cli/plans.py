@@ -10,6 +10,7 @@ import click
 from headrace.cli.answers import answer, as_plan, explanation_json, finish
 from headrace.cli.shared import (
     FILES,
+    HEADROOM,
     JSON,
     OBJECTIVE,
     OUT,
@@ -24,6 +25,7 @@ from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from headrace.library.case import Case
+    from headrace.model.document import Headroom
     from headrace.model.what_if import WhatIf
     from headrace.planner import Outcome
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     help="With a current plan: tuples/s that moving one megabyte of state must gain.",
 )
 @click.option("--compact", is_flag=True, help="Write runs of tasks instead of single tasks.")
+@HEADROOM
 @what_if
 @JSON
 @OUT
@@ -50,6 +53,7 @@ def place(
     steps: int | None,
     seconds: float | None,
     move_cost: float | None,
+    headroom: Headroom | None,
     what_if: WhatIf,
     compact: bool,
     as_json: bool,
@@ -61,7 +65,7 @@ def place(
     chosen = read_options(options) | ({} if move_cost is None else {"move_cost": move_cost})
 
     def make(case: Case, _: float) -> Sequence[Outcome]:
-        limits = {"seed": seed, "steps": steps, "seconds": seconds}
+        limits = {"seed": seed, "steps": steps, "seconds": seconds, "headroom": headroom}
         return [place_case(case, by, objective=objective, **limits, **chosen)]  # pyright: ignore[reportArgumentType]
 
     command = f"headrace place {' '.join(files)} --by {by}"

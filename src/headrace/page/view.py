@@ -92,13 +92,14 @@ class View:
         return operators(self.problem)
 
 
-def _rank(result: Outcome, by: Yardstick | None) -> tuple[int, int, float, int]:
+def _rank(result: Outcome, by: Yardstick | None) -> tuple[int, int, bool, float, int]:
     """The order of `planner.best`; behind it what that leaves out: incomplete, broken, refused."""
     plan, kind = plan_of(result), STATES.index(state(result))
     if plan is None:
-        return (kind, 0, 0.0, 0)
+        return (kind, 0, False, 0.0, 0)
     score = (by or yardstick("place", plan.objective)).score(plan)
-    return (kind, len(plan.report.unplaced), score, plan.report.nodes_used)
+    too_full = planner.breaks_headroom(plan)
+    return (kind, len(plan.report.unplaced), too_full, score, plan.report.nodes_used)
 
 
 def operators(problem: Problem) -> tuple[Operator, ...]:

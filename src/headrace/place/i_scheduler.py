@@ -13,6 +13,7 @@ Differs   the number of parts to fuse counts fused tasks too (t + f - phi), as t
           counts; phi comes from a table measured on our solver. Where nodes run out before the
           tasks, P-Scheduler's first level takes over. Where a node has fewer than ceil(t / T)
           slots, all its slots are used.
+Ceiling   cpu
 """
 
 from __future__ import annotations

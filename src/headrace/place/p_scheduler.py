@@ -11,6 +11,7 @@ Differs   capacities are hard: METIS' nearly equal parts are only a start, and p
           plan; if tasks do not pack into n nodes, more are taken. On unequal nodes the largest are
           used, and n counts every resource. Where a node has fewer than ceil(t / T) slots, all its
           slots are used.
+Ceiling   cpu
 """
 
 from __future__ import annotations

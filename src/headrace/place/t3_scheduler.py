@@ -11,6 +11,7 @@ Differs   what the thesis leaves open: ties go to the first in the file; without
           tasks left over when every node was visited go, largest first, to the node with room that
           they exchange most with. Where a node has fewer than ceil(t / T) slots, all its slots are
           used.
+Ceiling   cpu
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from headrace.judge.report import FIGURES
 from headrace.planner.comparing import (
     Yardstick,
     best,
+    breaks_headroom,
     compare,
     compare_counts,
     compare_movers,
@@ -39,6 +40,7 @@ __all__ = [
     "TradeOff",
     "Yardstick",
     "best",
+    "breaks_headroom",
     "compare",
     "compare_counts",
     "compare_movers",
