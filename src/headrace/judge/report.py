@@ -92,21 +92,21 @@ def judge(
 
     `limit` is how good any plan could be, where that is known; absent, it is worked out if
     `bounded`. With `absolute`, `max_rate` is tuples/s over all spouts that can be planned within
-    the headroom, and counts threads; with `rented`, every node of the problem is paid for, not only
-    the used ones. `notes` are passed on.
+    the headroom; with `rented`, every node of the problem is paid for, not only the used ones.
+    `notes` are passed on.
     """
     workers = Workers.of(assignment)
     sent = traffic(problem, assignment, workers)
     used = use(problem, assignment, workers, sent)
     broken = violations(problem, assignment, workers, sent, used)
-    by_nodes = max_rate(problem, sent, used)
-    rate = by_nodes
+    full = with_threads(problem, assignment, max_rate(problem, sent, used))
+    rate = full
     if absolute:
         planned = max_rate(within_headroom(problem), sent, used)
         rate = absolute_rate(problem, assignment, planned)
     batch = batch_seconds(problem, assignment, workers)
     processed = float(problem.rate[assignment.node[problem.first[:-1]] != UNPLACED].sum())
-    throughput = processed * (1.0 if by_nodes.value is None else min(1.0, by_nodes.value))
+    throughput = processed * (1.0 if full.value is None else min(1.0, full.value))
     nodes_used = int((used.tasks > 0).sum())
     feasible = not broken and not assignment.refused
     if limit is None:
@@ -118,8 +118,7 @@ def judge(
     said = problem.notes if sent.sized else (*problem.notes, UNSIZED)
     left = headroom_left(problem, sent, used)
     too_full = broken_headroom(problem, left)
-    rate_survived = with_threads(problem, assignment, by_nodes).value
-    survives = survival(problem, assignment, workers, used, rate_survived)
+    survives = survival(problem, assignment, workers, used, full.value)
     unknown = [NOT_LOOKED_AT] if survives.any_node is None else []
     report = Report(
         feasible=feasible,

@@ -32,7 +32,7 @@ def absolute_rate(problem: Problem, assignment: Assignment, by_nodes: Speed) -> 
 def with_threads(problem: Problem, assignment: Assignment, by_nodes: Speed) -> Speed:
     """The factor of the given rates: what nodes sustain, or less where a thread is full."""
     most = np.inf if by_nodes.value is None else by_nodes.value
-    if least_thread_factor(problem) >= most * (1 - TOLERANCE):
+    if thread_factors_by_type(problem).min(initial=np.inf) >= most * (1 - TOLERANCE):
         return by_nodes  # wherever tasks run; saves a look at millions of them
     factor = _thread_factors(problem, assignment)
     least = float(factor.min(initial=np.inf))
@@ -41,16 +41,15 @@ def with_threads(problem: Problem, assignment: Assignment, by_nodes: Speed) -> S
     return by_nodes
 
 
-def least_thread_factor(problem: Problem) -> float:
-    """What the largest task of each component sustains on the type that suits it least."""
-    first = problem.first[:-1]
+def thread_factors_by_type(problem: Problem) -> Floats:
+    """The factor at which the largest task of each component fills its thread, [C, Y]."""
     share = (
         1.0 / problem.tasks
         if problem.task_share is None
-        else np.maximum.reduceat(problem.task_share, first)
+        else np.maximum.reduceat(problem.task_share, problem.first[:-1])
     )
     grows = problem.demand[:, [CPU]] + problem.cpu_rate * share[:, None]
-    return float(fill_thread(grows, problem.cpu_fixed).min(initial=np.inf))
+    return fill_thread(grows, problem.cpu_fixed)
 
 
 def _thread_factors(problem: Problem, assignment: Assignment) -> Floats:
