@@ -167,11 +167,11 @@ def plan(
     found = answer(files, what_if, make)
     curve = None
     if out is not None and out.endswith(".html"):
-        from headrace.planner import DEFAULT, trade_off
+        from headrace.planner import DEFAULT, cost_curve
 
         name, budgets = by.get("provision", DEFAULT), budget is not None and rate is None
         inputs = found.case.with_headroom(headroom).inputs
-        curve = trade_off(inputs, found.plan, name, budgets=budgets, seed=seed)
+        curve = cost_curve(inputs, found.plan, name, budgets=budgets, seed=seed)
     why = {"explanation": explanation_json(found.plan)} if as_json else None
     command = f"headrace plan {' '.join(files)}"
     finish(found, as_json, out, command, more=why, curve=curve)

@@ -15,7 +15,7 @@ from headrace.library.case import Case, Source, as_case, load
 from headrace.library.comparison import Comparison
 from headrace.model.document import Headroom
 from headrace.model.plan import assignment_from
-from headrace.planner import Plan
+from headrace.planner import Plan, TradeOff
 from headrace.planner.placing import check_objective
 from headrace.registry import By, names
 
@@ -96,6 +96,29 @@ def compare(
         for row in results
     )
     return Comparison(tuple(rows), chosen)
+
+
+def trade_off(
+    case: Source,
+    by: By = planner.DEFAULT,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    seconds: float | None = None,
+    headroom: Headroom | None = None,
+) -> TradeOff:
+    """The few plans between the least traffic and the highest rate, and which one to take.
+
+    >>> import headrace as hr
+    >>> found = hr.trade_off(hr.example("quickstart.yaml"))
+    >>> least, fastest = found.plans[0].report, found.plans[-1].report
+    >>> least.inter_node_traffic <= fastest.inter_node_traffic
+    True
+    """
+    asked = as_case(case).with_headroom(headroom)
+    found = planner.trade_off(asked.problem, by, seed=seed, steps=steps, seconds=seconds)
+    plans = tuple(_made_from(plan, asked) for plan in found.plans)
+    return replace(found, plans=plans, chosen=plans[found.plans.index(found.chosen)])
 
 
 def size(

@@ -13,7 +13,7 @@ from headrace.errors import InvalidInput
 from headrace.figures import DUST
 from headrace.judge.traffic import Workers, stream_crossing
 from headrace.model.problem import UNPLACED, Assignment, Ints, Problem
-from headrace.planner import TradeOff, Yardstick, yardstick
+from headrace.planner import CostCurve, TradeOff, Yardstick, yardstick
 from headrace.planner.result import Outcome, Plan
 from headrace.words import STATES, plan_of, plans_of, state
 
@@ -48,20 +48,22 @@ class View:
     results: tuple[Outcome, ...]
     title: str
     command: str | None
-    curve: TradeOff | None = None  # of rate against cost, around the plan
+    curve: CostCurve | None = None  # of rate against cost, around the plan
     yardstick: Yardstick | None = None  # None: the objective of the plans
+    trade_off: TradeOff | None = None  # of rate against traffic
 
     @staticmethod
     def of(
         results: Sequence[Outcome],
         title: str,
         command: str | None,
-        curve: TradeOff | None = None,
+        curve: CostCurve | None = None,
         yardstick: Yardstick | None = None,
+        trade_off: TradeOff | None = None,
     ) -> View:
         """Order the results; among equals the order given stays."""
         ordered = sorted(results, key=partial(_rank, by=yardstick))
-        return View(tuple(ordered), title, command, curve, yardstick)
+        return View(tuple(ordered), title, command, curve, yardstick, trade_off)
 
     @cached_property
     def plans(self) -> list[Plan]:
