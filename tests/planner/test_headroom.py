@@ -97,8 +97,8 @@ def test_an_argument_goes_before_the_file_and_a_saved_plan_keeps_it(tmp_path: Pa
 @pytest.mark.parametrize(
     ("content", "headroom", "said"),
     [
-        ({}, 1.0, "headroom"),
-        ({}, -0.1, "headroom"),
+        ({}, 1.0, "headroom: is 1.0; it must be less than 1"),
+        ({}, -0.1, "headroom: is -0.1; it must be at least 0"),
         ({}, {"gpu": 0.2}, "no machine has `gpu`"),
         ({"headroom": 0.1, "cluster": {**TWO_TASKS["cluster"], "headroom": 0.2}}, None, "once"),
     ],

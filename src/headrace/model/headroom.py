@@ -79,7 +79,9 @@ def name_headroom(error: HeadraceError, headroom: Headroom | Mapping[str, float]
     if not headroom or not isinstance(error, Infeasible):
         return error
     fields = {key: value for key, value in error.fields().items() if key not in ("kind", "message")}
-    fields["fix"] = "; or ".join(filter(None, (error.fix, "lower the headroom")))
+    # What an algorithm says would help is about nodes that are smaller than they are.
+    beyond = f"; or, beyond it, {error.fix}" if error.fix else ""
+    fields["fix"] = f"lower the headroom{beyond}"
     message = f"{error.message} (a headroom of {headroom_in_words(headroom)} is kept free)"
     return Infeasible(message, **fields)  # pyright: ignore[reportArgumentType]
 
