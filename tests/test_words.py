@@ -27,6 +27,8 @@ def test_sentences_about_a_plan_say_what_it_means() -> None:
         "wide: feasible. 400 of 800 tuples/s cross between nodes (50 % stay inside), "
         "750 between workers. 2 of 3 nodes, 3 workers. "
         "Sustains 1.67× the given rates; bottleneck node n1: cpu. "
+        "Left free on the fullest node: 40 % of its cpu, 81 % of its memory_mb. "
+        "Any one node may be lost. "
         "A batch takes 600 ms of work. "
         "The best possible traffic between nodes is 0 (exact bound)."
     )

@@ -211,7 +211,7 @@ def loads(of: Mapping[str, Run], by: str, over: str) -> str:
     """What the judge's own rate says: it counts CPU, which more nodes have more of."""
     rates = [of[name].report.max_rate or 1.0 for name in (by, over)]
     return (
-        f"By CPU alone a node is full at {rates[0]:.2f} times the load, "
+        f"By CPU alone a node or a task is full at {rates[0]:.2f} times the load, "
         f"and at {rates[1]:.2f} times under {over}."
     )
 
@@ -237,7 +237,7 @@ def table(found: Runs) -> Table:
         "nodes used",
         "tuples/s between nodes",
         "tuples/s processed, by CPU alone",
-        "load until a node is full",
+        "load until a node or a task is full",
         "fits",
     ]
     return Table("On Storm, modelled", columns, rows)

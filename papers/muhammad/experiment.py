@@ -59,7 +59,7 @@ RAS_TOPOLOGY = {"word-count": "word-count-5-workers", "exclamation": "exclamatio
 MASTERS = 2  # Nimbus and ZooKeeper, which most of the published node counts include
 WEIGHTINGS, DRAWS = 200, 2_000_000
 MOST_SHOWN = 5  # values in a note
-RAISED = "With the load raised until a node is full"
+RAISED = "With the load raised until a node or a task is full"
 # What a tuple costs is not published: its processing, in times of the 10 points that Storm's
 # resource-aware scheduler assumes of an executor, and sending it to another node, in ms of CPU.
 PROCESSING, SENDING_MS = (1, 3, 10), (0, 5, 20, 60, 200)
@@ -116,7 +116,7 @@ class Plan:
 
     @property
     def full_load(self) -> float:
-        """Tuples/s processed when all spouts grow until a node is full."""
+        """Tuples/s processed when all spouts grow until a node or a task is full."""
         return self.report.throughput * (self.report.max_rate or 1.0)
 
     @cached_property
@@ -589,7 +589,7 @@ def cost_note(values: Mapping[Costs, Value]) -> str:
 
 
 def throughput(on: Cluster) -> dict[str, Measured]:
-    """Fig. 4.10 and 4.19; the notes raise the load until a node is full."""
+    """Fig. 4.10 and 4.19; the notes raise the load until a node or a task is full."""
     found: dict[str, Measured] = {}
     for app, last in LAST.items():
         of = on.plans[app]
@@ -611,7 +611,7 @@ def throughput(on: Cluster) -> dict[str, Measured]:
 
 
 def gain_full(plan: Plan, over: Plan) -> float:
-    """Percent more tuples processed when the load is raised until a node is full."""
+    """Percent more tuples processed when the load is raised until a node or a task is full."""
     return 100 * (plan.full_load / over.full_load - 1)
 
 
@@ -686,7 +686,7 @@ def tables(plans: Plans) -> list[Table]:
         "supervisors used": lambda r: r.nodes_used,
         "tuples/s between nodes": lambda r: r.inter_node_traffic,
         "tuples/s between slots, those between nodes included": lambda r: r.inter_worker_traffic,
-        "how many times its load until a node is full": lambda r: r.max_rate,
+        "how many times its load until a node or a task is full": lambda r: r.max_rate,
     }
     columns = ["scheduler", *(f"scenario {s}" for s in range(1, 7))]
     shown = {

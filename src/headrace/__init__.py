@@ -32,11 +32,13 @@ if TYPE_CHECKING:
         provision,
         schedulers,
         size,
+        trade_off,
     )
     from headrace.model.problem import Assignment, Problem
     from headrace.model.request import Request
     from headrace.model.topology import Topology
     from headrace.planner.result import Plan, Refusal
+    from headrace.planner.trade_off import TradeOff
 
 __all__ = [
     "Assignment",
@@ -51,6 +53,7 @@ __all__ = [
     "Refusal",
     "Request",
     "Topology",
+    "TradeOff",
     "Unsupported",
     "case",
     "compare",
@@ -68,6 +71,7 @@ __all__ = [
     "provision",
     "schedulers",
     "size",
+    "trade_off",
 ]
 
 _HOMES = {
@@ -79,6 +83,7 @@ _HOMES = {
     "Request": "headrace.model.request",
     "Topology": "headrace.model.topology",
     "Plan Refusal": "headrace.planner.result",
+    "TradeOff": "headrace.planner.trade_off",
 }
 _HOME = {name: home for names, home in _HOMES.items() for name in names.split()}
 

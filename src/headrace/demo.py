@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headrace.run.batches import BatchDone
     from headrace.run.placement import Placement, PlanInForce
 
+HEADROOM = 0.2  # of every node: nobody fills machines to the last point
 NODES = {"large": 400, "small-1": 200, "small-2": 200}  # points: cores of the fleet times 100
 OPTIONS = {"sentences": 40_000, "tasks": 6}  # of word count, per batch
 # Under each plan; the later half makes the figures, since Java and Python take some batches to

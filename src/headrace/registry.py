@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FOLDERS = ("place", "size", "provision", "move")  # each has a dict SCHEDULERS
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-HEADINGS = ("Source", "Maturity", "Guards", "Differs", "Objectives")
+HEADINGS = ("Source", "Maturity", "Guards", "Differs", "Ceiling", "Objectives")
 
 By = str | Callable[..., Any]  # a name, `package.module:function`, or the function itself
 
@@ -45,6 +45,7 @@ class Entry:
     maturity: str
     guards: str
     differs: str
+    ceiling: str  # the resource that it fills up to a ceiling of its own, whatever the headroom
     objectives: tuple[str, ...]  # it can plan for; empty: it plans the same whatever is asked
 
 

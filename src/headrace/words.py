@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from headrace.figures import DUST, amounts, duration, number, percent, plural, sustained_rate
+from headrace.judge.survival import broken_headroom
 from headrace.planner.result import Outcome, Plan, Refusal
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def headline(plan: Plan) -> str:
     ]
     if report.max_rate is not None:
         sentences.append(f"Sustains {speed(plan)}; bottleneck {report.bottleneck}.")
+    sentences += room_in_sentences(report)
     if report.batch_seconds is not None:
         sentences.append(f"A batch takes {duration(report.batch_seconds)} of work.")
     sentences += [f"{name}: {chosen}." for name, chosen in choices(plan)]
@@ -118,6 +120,19 @@ def headline(plan: Plan) -> str:
     if report.gap is not None and report.bound.kind != "trivial":
         sentences.append(distance(report)[1])
     return " ".join(sentences)
+
+
+def room_in_sentences(report: Report) -> list[str]:
+    """What is left on the fullest node, and whether the plan survives the loss of a node."""
+    said: list[str] = []
+    if report.headroom:
+        left = [f"{percent(max(s, 0.0))} of its {name}" for name, s in report.headroom.items()]
+        said.append(f"Left free on the fullest node: {', '.join(left)}.")
+    if report.survives.any_node:
+        said.append("Any one node may be lost.")
+    elif report.survives.any_node is not None:
+        said.append(f"Without {report.survives.node}, its tasks find no room.")
+    return said
 
 
 def subject(problem: Problem) -> str:
@@ -184,7 +199,7 @@ def state(result: Outcome) -> str:
 
 
 def reasons(result: Outcome, *, fixes: bool = False) -> list[str]:
-    """Why a result is no feasible plan, empty if it is one; with `fixes`, also what would help."""
+    """Why a result is not what was asked for, empty if it is; `fixes`: also what would help."""
     plan, error = plan_of(result), error_of(result)
     if plan is None:
         return [] if error is None else [with_fix(error.message, error.fix if fixes else None)]
@@ -192,11 +207,11 @@ def reasons(result: Outcome, *, fixes: bool = False) -> list[str]:
     for name, fields in plan.report.unplaced.items():
         sentence = f"topology {name} is not placed: {fields['message']}"
         broken.append(with_fix(sentence, fields["fix"] if fixes else None))
-    return broken
+    return [*broken, *broken_headroom(plan.problem, plan.report.headroom)]
 
 
 def first_reason(result: Outcome) -> str | None:
-    """The first reason a result is no feasible plan; None if it is one."""
+    """The first reason a result is not what was asked for; None if it is."""
     return next(iter(reasons(result)), None)
 
 

@@ -235,7 +235,7 @@ def test_dearer_points_of_the_curve_are_faster_and_none_is_beyond_its_bound(
 ) -> None:
     inputs = read(files)
     chosen = planner.plan(inputs, rate=150)
-    curve = planner.trade_off(inputs, chosen)
+    curve = planner.cost_curve(inputs, chosen)
     assert curve is not None
     assert len(curve.points) >= 4
     for a, b in zip(curve.points, curve.points[1:], strict=False):

@@ -356,3 +356,33 @@ def test_the_gap_is_relative_to_the_larger_of_value_and_bound(
     value: float | None, limit: float | None, expected: float | None
 ) -> None:
     assert gap(value, limit) == expected
+
+
+def test_a_task_sustains_no_more_than_its_one_thread() -> None:
+    # 150 of 400 points: the node would carry 400 / 150 = 2.67 times that, one thread 100 / 150.
+    content = {"tasks": {"t": {"cpu": 150}}, "cluster": nodes(1, cpu=400)}
+    report = judged(content, [(0, 0)], objective="rate")
+    assert report.max_rate == pytest.approx(100 / 150)
+    assert str(report.bottleneck) == "task t: one thread"
+    assert report.feasible  # the file asks for 150 points, and the node has them
+    assert report.bound.kind == "thread"
+    assert report.gap == 0
+    assert report.survives.rate == pytest.approx(100 / 150)
+
+
+def test_a_thread_fills_with_what_grows_and_what_does_not() -> None:
+    # 120 tuples/s over 4 tasks at 20 ms: 60 points each, and 10 at no load: (100 - 10) / 60 = 1.5.
+    profile = {"b": {"*": {"cpu_ms": 20, "cpu_fixed": 10}}}
+    content = {"topology": chain({}), "cluster": nodes(cpu=1000), "profile": profile}
+    report = judged(content, [(0, 0)] * 6)
+    assert report.max_rate == pytest.approx(1.5)
+    assert str(report.bottleneck) == "task b.1: one thread"
+    assert report.throughput == pytest.approx(240)  # at the given rates, which it sustains
+
+
+def test_cpu_that_does_not_grow_leaves_no_task_short_of_its_thread() -> None:
+    profile = {"b": {"*": {"cpu_fixed": 150}}}
+    content = {"topology": chain({}), "cluster": nodes(cpu=1000), "profile": profile}
+    report = judged(content, [(0, 0)] * 6)
+    assert report.max_rate is None
+    assert report.bottleneck is None

@@ -138,8 +138,8 @@ def test_every_broken_rule_is_named_with_its_numbers(seeds: range) -> None:
 
 
 @every_block
-def test_max_rate_is_where_growing_rates_fill_a_node(seeds: range) -> None:
-    limited = 0
+def test_max_rate_is_where_growing_rates_fill_a_node_or_a_thread(seeds: range) -> None:
+    limited = by_threads = 0
     for seed in seeds:
         with label_failure(seed=seed):
             content, _, _, placed, report, twin = case(seed)
@@ -149,6 +149,7 @@ def test_max_rate_is_where_growing_rates_fill_a_node(seeds: range) -> None:
                 assert report.bottleneck is None
             else:
                 limited += expected > 0
+                by_threads += "thread" in str(report.bottleneck)
                 assert report.max_rate == pytest.approx(expected, rel=1e-7, abs=1e-12)
                 beyond = Twin(content, placed, expected * (1 + 1e-6) + 1e-9)
                 assert str(report.bottleneck) in beyond.full()
@@ -158,6 +159,7 @@ def test_max_rate_is_where_growing_rates_fill_a_node(seeds: range) -> None:
                 pytest.approx(reached / report.nodes_used, rel=1e-7) if report.nodes_used else None
             )
     assert limited >= BLOCK / 2, "too few plans that something limits"
+    assert by_threads >= 5, "too few plans that a thread limits"
 
 
 @every_block

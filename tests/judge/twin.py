@@ -150,8 +150,14 @@ class Twin(Flow):
     # Speed
 
     def full(self) -> list[str]:
-        """The resources that would not do, of the nodes in use."""
+        """What would not do: a task's one thread, or a resource of a node in use."""
         found = [
+            f"task {task}: one thread"
+            for task, (node, _) in self.placed.items()
+            if (growing := self._task_growing(task, node)) > 0
+            and self._task_fixed(task, node) + growing > 100
+        ]
+        found += [
             f"node {node}: cpu"
             for node in self.used_nodes
             if self.cpu[node] > max(0.0, self.free(node, "cpu"))

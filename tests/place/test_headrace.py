@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headrace.checks.problems import draw_document, problem_of
+from headrace.checks.problems import Content, draw_document, problem_of
 from headrace.errors import HeadraceError, Infeasible
 from headrace.judge.report import Report, judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
@@ -220,3 +220,59 @@ def test_bandwidth_is_kept_where_it_can_be() -> None:
     report = judge(problem, headrace(problem))
     assert report.feasible, [v.message for v in report.violations]
     assert report.inter_node_traffic == pytest.approx(100)  # a crosses: more tuples, but small ones
+
+
+def place_for_rate(content: Content) -> Report:
+    problem = problem_of(content)
+    return judge(problem, headrace(problem, Request("rate")), objective="rate")
+
+
+def test_where_a_thread_limits_the_rate_less_traffic_decides() -> None:
+    # One thread carries 100 / 80 = 1.25 times the rate. A node with both tasks would carry
+    # 400 / 160 = 2.5 times, so a node for each is of no use, and costs 10 tuples/s.
+    components = {
+        "a": {"spout": True, "rate": 10, "cpu": 80},
+        "b": {"inputs": {"a": "shuffle"}, "cpu": 80},
+    }
+    cluster = {"nodes": {"n{1..2}": {"cpu": 400}}}
+    report = place_for_rate({"topology": {"components": components}, "cluster": cluster})
+    assert report.max_rate == pytest.approx(1.25)
+    assert report.inter_node_traffic == 0
+    assert report.gap == 0
+
+
+def test_tasks_go_where_their_thread_is_fast_even_if_the_node_is_small() -> None:
+    # 10 tuples/s at 100 ms take 100 points on a slow node: 400 there carry 4 times that, but one
+    # thread just that. At 50 ms a fast node of 100 carries twice that, as does its thread.
+    content: Content = {
+        "topology": {
+            "components": {
+                "a": {"spout": True, "rate": 10},
+                "b": {"inputs": {"a": "shuffle"}},
+                "c": {"inputs": {"a": "shuffle"}},
+            }
+        },
+        "profile": {name: {"slow": {"cpu_ms": 100}, "fast": {"cpu_ms": 50}} for name in "bc"},
+        "cluster": {
+            "nodes": {
+                "slow-{1..2}": {"type": "slow", "cpu": 400},
+                "fast-{1..2}": {"type": "fast", "cpu": 100},
+            }
+        },
+    }
+    report = place_for_rate(content)
+    assert report.max_rate == pytest.approx(2)
+    assert report.gap == 0
+
+
+def test_a_rate_below_the_given_one_is_no_reason_to_overload_a_node() -> None:
+    # Threads carry 2 / 3 of the rate. At that rate both tasks would fit one node, at the given not.
+    components = {
+        "a": {"spout": True, "rate": 10, "cpu": 150},
+        "b": {"inputs": {"a": "shuffle"}, "cpu": 150},
+    }
+    cluster = {"nodes": {"n{1..2}": {"cpu": 250}}}
+    report = place_for_rate({"topology": {"components": components}, "cluster": cluster})
+    assert report.feasible
+    assert report.max_rate == pytest.approx(2 / 3)
+    assert report.nodes_used == 2

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headrace.judge.explain import Costly
     from headrace.library.case import Case
     from headrace.model.what_if import WhatIf
-    from headrace.planner import Outcome, Plan, TradeOff, Yardstick
+    from headrace.planner import CostCurve, Outcome, Plan, Yardstick
 
     Make = Callable[[Case, float], Sequence[Outcome]]  # from a case and the load asked about
 
@@ -96,7 +96,7 @@ def finish(
     *,
     compact: bool = False,
     more: dict[str, Any] | None = None,
-    curve: TradeOff | None = None,
+    curve: CostCurve | None = None,
     yardstick: Yardstick | None = None,
 ) -> None:
     """Print what was planned, and write it where asked; the curve is for the page."""
@@ -122,7 +122,7 @@ def _text(
     out: str,
     command: str,
     compact: bool,
-    curve: TradeOff | None,
+    curve: CostCurve | None,
     yardstick: Yardstick | None,
 ) -> str:
     """What goes into the file: a page, a plan that stands alone, or the results."""

@@ -10,6 +10,7 @@ import click
 from headrace.cli.answers import answer, costly, explanation_json, finish
 from headrace.cli.shared import (
     FILES,
+    HEADROOM,
     JSON,
     OPTION,
     OUT,
@@ -25,6 +26,7 @@ from headrace.cli.shared import (
 
 if TYPE_CHECKING:
     from headrace.library.case import Case
+    from headrace.model.document import Headroom
     from headrace.model.what_if import WhatIf
     from headrace.planner import Outcome
 
@@ -44,6 +46,7 @@ BUDGET = click.option(
 @OPTION
 @SEED
 @SECONDS
+@HEADROOM
 @what_if
 @JSON
 @OUT
@@ -54,6 +57,7 @@ def size(
     options: tuple[str, ...],
     seed: int,
     seconds: float | None,
+    headroom: Headroom | None,
     what_if: WhatIf,
     as_json: bool,
     out: str | None,
@@ -67,8 +71,8 @@ def size(
     chosen = read_options(options)
 
     def make(case: Case, factor: float) -> Sequence[Outcome]:
-        wanted = times(rate, factor)
-        return [size_case(case, by, rate=wanted, seed=seed, seconds=seconds, **chosen)]
+        limits = {"rate": times(rate, factor), "seconds": seconds, "headroom": headroom}
+        return [size_case(case, by, seed=seed, **limits, **chosen)]  # pyright: ignore[reportArgumentType]
 
     command = f"headrace size {' '.join(files)} --by {by}"
     finish(answer(files, what_if, make), as_json, out, command)
@@ -82,6 +86,7 @@ def size(
 @OPTION
 @SEED
 @SECONDS
+@HEADROOM
 @what_if
 @JSON
 @OUT
@@ -93,6 +98,7 @@ def provision(
     options: tuple[str, ...],
     seed: int,
     seconds: float | None,
+    headroom: Headroom | None,
     what_if: WhatIf,
     as_json: bool,
     out: str | None,
@@ -103,7 +109,8 @@ def provision(
     chosen = read_options(options)
 
     def make(case: Case, factor: float) -> Sequence[Outcome]:
-        limits = {"budget": budget, "rate": times(rate, factor), "seconds": seconds}
+        wanted = {"budget": budget, "rate": times(rate, factor)}
+        limits = {**wanted, "seconds": seconds, "headroom": headroom}
         return [provision_case(case, by, seed=seed, **limits, **chosen)]  # pyright: ignore[reportArgumentType]
 
     command = f"headrace provision {' '.join(files)} --by {by}"
@@ -125,6 +132,7 @@ def provision(
 )
 @SEED
 @SECONDS
+@HEADROOM
 @what_if
 @JSON
 @OUT
@@ -135,6 +143,7 @@ def plan(
     stages: tuple[str, ...],
     seed: int,
     seconds: float | None,
+    headroom: Headroom | None,
     what_if: WhatIf,
     as_json: bool,
     out: str | None,
@@ -151,16 +160,18 @@ def plan(
     running = load_case(files)
 
     def make(case: Case, factor: float) -> Sequence[Outcome]:
-        limits = {"rate": times(rate, factor), "budget": budget, "seconds": seconds}
+        wanted = {"rate": times(rate, factor), "budget": budget}
+        limits = {**wanted, "seconds": seconds, "headroom": headroom}
         return [plan_case(case, by=by, seed=seed, running=running, **limits)]  # pyright: ignore[reportArgumentType]
 
     found = answer(files, what_if, make)
     curve = None
     if out is not None and out.endswith(".html"):
-        from headrace.planner import DEFAULT, trade_off
+        from headrace.planner import DEFAULT, cost_curve
 
         name, budgets = by.get("provision", DEFAULT), budget is not None and rate is None
-        curve = trade_off(found.case.inputs, found.plan, name, budgets=budgets, seed=seed)
+        inputs = found.case.with_headroom(headroom).inputs
+        curve = cost_curve(inputs, found.plan, name, budgets=budgets, seed=seed)
     why = {"explanation": explanation_json(found.plan)} if as_json else None
     command = f"headrace plan {' '.join(files)}"
     finish(found, as_json, out, command, more=why, curve=curve)

@@ -11,6 +11,7 @@ from headrace.cli.answers import answer, collect, finish
 from headrace.cli.choices import BUDGET, times
 from headrace.cli.moving import plan_in
 from headrace.cli.shared import (
+    HEADROOM,
     JSON,
     OBJECTIVE,
     OUT,
@@ -24,6 +25,7 @@ from headrace.model.output import save, text_for
 
 if TYPE_CHECKING:
     from headrace.library.case import Case
+    from headrace.model.document import Headroom
     from headrace.model.what_if import WhatIf
     from headrace.planner import Outcome
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 @OBJECTIVE
 @SEED
 @SECONDS
+@HEADROOM
 @what_if
 @JSON
 @OUT
@@ -57,6 +60,7 @@ def compare(
     objective: str,
     seed: int,
     seconds: float | None,
+    headroom: Headroom | None,
     what_if: WhatIf,
     as_json: bool,
     out: str | None,
@@ -72,7 +76,7 @@ def compare(
     if stage not in ("size", "provision") and (rate, budget) != (None, None):
         raise click.UsageError("--rate and --budget are for --stage size and provision")
     if stage == "move":
-        if what_if:
+        if what_if or headroom is not None:
             raise click.UsageError("--stage move compares two plans that are there: nothing to try")
         show_movers(files, blocks, by, as_json, out)
         return
@@ -80,7 +84,7 @@ def compare(
         raise click.UsageError("give the files to plan; --blocks is for --stage move")
 
     def make(case: Case, factor: float) -> Sequence[Outcome]:
-        limits = {"seed": seed, "seconds": seconds}
+        limits, case = {"seed": seed, "seconds": seconds}, case.with_headroom(headroom)
         if stage == "place":
             found = planner.compare(case.problem, by, objective=objective, **limits)  # pyright: ignore[reportArgumentType]
         else:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def demo(out: str, plan_only: bool, as_json: bool) -> None:
     """Plan word count with every scheduler, run it on a small Spark fleet, and improve it there."""
     from headrace import planner
-    from headrace.demo import demo_files, run_demo
+    from headrace.demo import HEADROOM, demo_files, run_demo
     from headrace.page import page
     from headrace.registry import names
     from headrace.spark import require_spark
@@ -44,7 +44,7 @@ def demo(out: str, plan_only: bool, as_json: bool) -> None:
 
     schedulers = names("place")
     say(f"1. Planning with {len(schedulers)} schedulers.")
-    problem = load_case(demo_files()).problem
+    problem = load_case(demo_files()).with_headroom(HEADROOM).problem
     results = collect(planner.compare(problem), len(schedulers))
     save(out, page(results, title="Word count on nine nodes", command="headrace demo"))
     if not as_json:

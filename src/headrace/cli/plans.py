@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headrace.cli.answers import answer, as_plan, explanation_json, finish
 from headrace.cli.shared import (
     FILES,
+    HEADROOM,
     JSON,
     OBJECTIVE,
     OUT,
     by_option,
+    load_case,
     main,
     print_json,
     read_options,
@@ -21,9 +23,11 @@ from headrace.cli.shared import (
     what_if,
 )
 from headrace.errors import HeadraceError
+from headrace.model.output import save, text_for
 
 if TYPE_CHECKING:
     from headrace.library.case import Case
+    from headrace.model.document import Headroom
     from headrace.model.what_if import WhatIf
     from headrace.planner import Outcome
 
@@ -38,6 +42,12 @@ if TYPE_CHECKING:
     help="With a current plan: tuples/s that moving one megabyte of state must gain.",
 )
 @click.option("--compact", is_flag=True, help="Write runs of tasks instead of single tasks.")
+@click.option(
+    "--trade-off",
+    is_flag=True,
+    help="The few plans between the least traffic and the highest rate, and which one to take.",
+)
+@HEADROOM
 @what_if
 @JSON
 @OUT
@@ -50,22 +60,61 @@ def place(
     steps: int | None,
     seconds: float | None,
     move_cost: float | None,
+    headroom: Headroom | None,
     what_if: WhatIf,
     compact: bool,
+    trade_off: bool,
     as_json: bool,
     out: str | None,
 ) -> None:
     """Decide which task runs in which worker on which node."""
     from headrace.library.verbs import place as place_case
 
+    if trade_off:
+        if options or move_cost is not None:
+            raise click.UsageError("--trade-off takes no options of a scheduler")
+        limits = {"seed": seed, "steps": steps, "seconds": seconds, "headroom": headroom}
+        show_trade_off(files, by, what_if, limits, compact, as_json, out)
+        return
     chosen = read_options(options) | ({} if move_cost is None else {"move_cost": move_cost})
 
     def make(case: Case, _: float) -> Sequence[Outcome]:
-        limits = {"seed": seed, "steps": steps, "seconds": seconds}
+        limits = {"seed": seed, "steps": steps, "seconds": seconds, "headroom": headroom}
         return [place_case(case, by, objective=objective, **limits, **chosen)]  # pyright: ignore[reportArgumentType]
 
     command = f"headrace place {' '.join(files)} --by {by}"
     finish(answer(files, what_if, make), as_json, out, command, compact=compact)
+
+
+def show_trade_off(
+    files: tuple[str, ...],
+    by: str,
+    change: WhatIf,
+    limits: dict[str, Any],
+    compact: bool,
+    as_json: bool,
+    out: str | None,
+) -> None:
+    """The plans between the least traffic and the highest rate."""
+    from headrace.library.case import Case
+    from headrace.library.verbs import trade_off
+    from headrace.model.what_if import apply_change
+
+    found = trade_off(Case(apply_change(load_case(files).inputs, change)), by, **limits)
+    content = found.to_json(compact=compact)
+    if out is not None and out.endswith(".html"):
+        words = " ".join(["headrace place", *files, "--trade-off", *change.words()])
+        save(out, found.html(command=words))
+    elif out is not None:
+        save(out, text_for(out, content))
+    if as_json:
+        print_json(content)
+        return
+    from headrace import terminal
+
+    terminal.show(terminal.trade_off(found))
+    if out is not None:
+        click.echo(f"wrote {out}")
 
 
 @main.command()

@@ -97,6 +97,31 @@ SECONDS = click.option(
     type=click.FloatRange(min=0),
     help="Cut the search short after so many seconds.",
 )
+
+
+class HeadroomShare(click.ParamType[Any]):
+    """A share of every resource, or RESOURCE=SHARE with commas between several."""
+
+    name = "SHARE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A number, or a mapping; what is neither is refused by the file format."""
+        if not isinstance(value, str):
+            return value
+        if "=" in value:
+            return dict(split(value.split(",")))
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"`{value}` is no share; give 0.2, or cpu=0.2,memory_mb=0.1", param, ctx)
+
+
+HEADROOM = click.option(
+    "--headroom",
+    type=HeadroomShare(),
+    help="Share of every node to leave free, such as 0.2 or cpu=0.2,memory_mb=0.1; "
+    "absent: as the files say.",
+)
 OPTION = click.option(
     "--option",
     "options",

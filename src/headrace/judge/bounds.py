@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from headrace.judge.thread_rate import thread_factors_by_type
 from headrace.model.arrays import TOLERANCE, distinct
 from headrace.model.problem import CPU, Assignment, Problem, StatedProof
 
@@ -62,7 +63,7 @@ def _bound(problem: Problem, figure: str, cheap: bool, deadline: Clock | None) -
     if figure == "network_cost":
         return _network(problem, cheap, deadline)
     if figure == "max_rate":
-        return _rate_by_sums(problem) if cheap else _rate(problem)
+        return _with_threads(problem, _rate_by_sums(problem) if cheap else _rate(problem))
     if figure == "nodes_used":
         return Bound(figure, float(_nodes(problem)), False, "sums")
     if figure == "batch_seconds":
@@ -158,6 +159,17 @@ def _rate_by_sums(problem: Problem) -> Bound:
     load, room = float(grows.sum()), float(problem.free[:, CPU].sum() - fixed)
     known = load > 0 and np.isfinite(room)
     return Bound("max_rate", max(room, 0.0) / load if known else None, False, "sums")
+
+
+def _with_threads(problem: Problem, by_nodes: Bound) -> Bound:
+    """The bound, or what the threads of some component sustain on the type that suits it best."""
+    factor = thread_factors_by_type(problem)[:, problem.node_type]
+    if problem.allowed is not None:
+        factor = np.where(problem.allowed, factor, 0.0)
+    most = float(factor.max(axis=1, initial=0.0).min(initial=np.inf))
+    if not np.isfinite(most) or (by_nodes.value is not None and by_nodes.value <= most):
+        return by_nodes
+    return Bound("max_rate", most, False, "thread")
 
 
 def _rate(problem: Problem) -> Bound:

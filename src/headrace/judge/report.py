@@ -11,10 +11,18 @@ import numpy as np
 from headrace.judge.bounds import Bound, Clock, bound, no_bound, prove_again
 from headrace.judge.feasible import Violation, violations
 from headrace.judge.rate import Bottleneck, batch_seconds, max_rate
-from headrace.judge.thread_rate import absolute_rate
+from headrace.judge.survival import (
+    NOT_LOOKED_AT,
+    Survival,
+    broken_headroom,
+    headroom_left,
+    survival,
+)
+from headrace.judge.thread_rate import absolute_rate, with_threads
 from headrace.judge.traffic import Traffic, Workers, traffic
 from headrace.judge.use import Use, use
 from headrace.model.arrays import Ints, distinct, totals
+from headrace.model.headroom import within_headroom
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 FIGURES = {  # objective -> the figure it is about
@@ -53,6 +61,8 @@ class Report:
     bound: Bound
     gap: float | None
     stopped: str
+    headroom: Mapping[str, float]  # resource -> share that is free on the fullest node
+    survives: Survival
     nodes: Mapping[str, Mapping[str, float | None]]
     racks: Mapping[str, Mapping[str, float | None]]  # empty where all nodes are in one rack
     unplaced: Mapping[str, Mapping[str, object]]
@@ -64,6 +74,7 @@ class Report:
         fields["violations"] = [asdict(v) for v in self.violations]
         fields["bottleneck"] = None if self.bottleneck is None else str(self.bottleneck)
         fields["bound"] = asdict(self.bound)
+        fields["survives"] = asdict(self.survives)
         fields["notes"] = list(self.notes)
         return fields
 
@@ -83,23 +94,30 @@ def judge(
     """Judge a plan, trusting nothing its scheduler says.
 
     `limit` is how good any plan could be, where that is known; absent, it is worked out if
-    `bounded`. With `absolute`, `max_rate` is tuples/s over all spouts, and counts threads; with
-    `rented`, every node of the problem is paid for, not only the used ones. `notes` are passed on.
+    `bounded`. With `absolute`, `max_rate` is tuples/s over all spouts that can be planned within
+    the headroom; with `rented`, every node of the problem is paid for, not only the used ones.
+    `notes` are passed on.
     """
+    # Longer than 60 lines: one line for each figure of the report.
     workers = Workers.of(assignment)
     sent = traffic(problem, assignment, workers)
     used = use(problem, assignment, workers, sent)
     broken = violations(problem, assignment, workers, sent, used)
-    by_nodes = max_rate(problem, sent, used)
-    rate = absolute_rate(problem, assignment, by_nodes) if absolute else by_nodes
+    full = with_threads(problem, assignment, max_rate(problem, sent, used))
+    rate = full
+    if absolute:
+        planned = max_rate(within_headroom(problem), sent, used)
+        rate = absolute_rate(problem, assignment, planned)
     batch = batch_seconds(problem, assignment, workers)
-    processed = float(problem.rate[assignment.node[problem.first[:-1]] != UNPLACED].sum())
-    throughput = processed * (1.0 if by_nodes.value is None else min(1.0, by_nodes.value))
+    throughput = _throughput(problem, assignment, full.value)
     nodes_used = int((used.tasks > 0).sum())
     feasible = not broken and not assignment.refused
-    if limit is None:
-        limit = bound(problem, FIGURES[objective]) if bounded else no_bound(FIGURES[objective])
+    limit = limit or _limit(problem, objective, bounded)
     said = problem.notes if sent.sized else (*problem.notes, UNSIZED)
+    left = headroom_left(problem, sent, used)
+    too_full = broken_headroom(problem, left)
+    survives = survival(problem, assignment, workers, used, full.value)
+    unknown = [NOT_LOOKED_AT] if survives.any_node is None else []
     report = Report(
         feasible=feasible,
         violations=tuple(broken),
@@ -122,12 +140,24 @@ def judge(
         bound=limit,
         gap=None,
         stopped=stopped,
+        headroom=left,
+        survives=survives,
         nodes=_node_table(problem, sent, used),
         racks=_rack_table(problem, sent, used),
         unplaced={name: error.fields() for name, error in assignment.refused.items()},
-        notes=tuple(dict.fromkeys((*said, *notes))),
+        notes=tuple(dict.fromkeys((*said, *notes, *unknown, *too_full))),
     )
-    return replace(report, gap=gap(getattr(report, limit.of), limit.value)) if feasible else report
+    if not feasible or too_full:  # it is no plan for what was asked, so no bound on those is near
+        return report
+    return replace(report, gap=gap(getattr(report, limit.of), limit.value))
+
+
+def plannable(problem: Problem, objective: str) -> Problem:
+    """The problem whose plans the bound on an objective is about.
+
+    They keep the headroom; what they sustain is a matter of their nodes as they are.
+    """
+    return problem if objective == "rate" else within_headroom(problem)
 
 
 def confirm_proof(
@@ -156,6 +186,18 @@ def gap(value: float | None, limit: float | None) -> float | None:
     largest = max(abs(value), abs(limit))
     apart = abs(value - limit)
     return apart / largest if apart > 1e-12 * largest else 0.0  # below is rounding
+
+
+def _limit(problem: Problem, objective: str, bounded: bool) -> Bound:
+    """How good any plan could be, if that is asked."""
+    figure = FIGURES[objective]
+    return bound(plannable(problem, objective), figure) if bounded else no_bound(figure)
+
+
+def _throughput(problem: Problem, assignment: Assignment, rate: float | None) -> float:
+    """Tuples/s processed by all tasks that are placed, at the rates that are sustained."""
+    processed = float(problem.rate[assignment.node[problem.first[:-1]] != UNPLACED].sum())
+    return processed * (1.0 if rate is None else min(1.0, rate))
 
 
 def _balance(problem: Problem, used: Use) -> float | None:

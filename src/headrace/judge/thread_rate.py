@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from headrace.judge.rate import Bottleneck, Speed, max_rate
 from headrace.judge.traffic import Workers, traffic
 from headrace.judge.use import use
 from headrace.model.arrays import TOLERANCE, Floats
-from headrace.model.problem import CPU, THREAD, Assignment, Problem
+from headrace.model.problem import CPU, THREAD, UNPLACED, Assignment, Problem
 
 
 def thread_rate(problem: Problem, assignment: Assignment) -> float:
@@ -23,18 +25,45 @@ def thread_rate(problem: Problem, assignment: Assignment) -> float:
 def absolute_rate(problem: Problem, assignment: Assignment, by_nodes: Speed) -> Speed:
     """The rate in tuples/s over all spouts: what nodes sustain, or less where a thread is full."""
     given = float(problem.rate[problem.spout].sum())
+    speed = with_threads(problem, assignment, by_nodes)
+    return replace(speed, value=None if speed.value is None else speed.value * given)
+
+
+def with_threads(problem: Problem, assignment: Assignment, by_nodes: Speed) -> Speed:
+    """The factor of the given rates: what nodes sustain, or less where a thread is full."""
+    most = np.inf if by_nodes.value is None else by_nodes.value
+    if thread_factors_by_type(problem).min(initial=np.inf) >= most * (1 - TOLERANCE):
+        return by_nodes  # wherever tasks run; saves a look at millions of them
     factor = _thread_factors(problem, assignment)
-    nodes = np.inf if by_nodes.value is None else by_nodes.value
-    most = min(nodes, float(factor.min(initial=np.inf))) * given
-    if most < nodes * given * (1 - TOLERANCE):
-        task = problem.task_name(int(factor.argmin()))
-        return Speed(most, Bottleneck("thread", task=task))
-    return Speed(most if np.isfinite(most) else None, by_nodes.bottleneck)
+    least = float(factor.min(initial=np.inf))
+    if least < most * (1 - TOLERANCE):
+        return Speed(least, Bottleneck("thread", task=problem.task_name(int(factor.argmin()))))
+    return by_nodes
+
+
+def thread_factors_by_type(problem: Problem) -> Floats:
+    """The factor at which the largest task of each component fills its thread, [C, Y]."""
+    share = (
+        1.0 / problem.tasks
+        if problem.task_share is None
+        else np.maximum.reduceat(problem.task_share, problem.first[:-1])
+    )
+    grows = problem.demand[:, [CPU]] + problem.cpu_rate * share[:, None]
+    return fill_thread(grows, problem.cpu_fixed)
 
 
 def _thread_factors(problem: Problem, assignment: Assignment) -> Floats:
     """The factor of the given rates at which each task fills its thread, [T]."""
     c, machine = problem.component_of, problem.node_type[assignment.node]
     grows = problem.demand[c, CPU] + problem.cpu_rate[c, machine] * problem.share
-    room = np.maximum(THREAD - problem.cpu_fixed[c, machine], 0.0)
-    return np.divide(room, grows, out=np.full(len(grows), np.inf), where=grows > 0)
+    factor = fill_thread(grows, problem.cpu_fixed[c, machine])
+    return np.where(assignment.node == UNPLACED, np.inf, factor)
+
+
+def fill_thread(grows: Floats, fixed: Floats) -> Floats:
+    """The factor at which CPU that grows with the rate and CPU that does not fill one thread.
+
+    Infinite where nothing grows.
+    """
+    room = np.maximum(THREAD - fixed, 0.0)
+    return np.divide(room, grows, out=np.full(grows.shape, np.inf), where=grows > 0)

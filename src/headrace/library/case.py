@@ -10,7 +10,8 @@ from typing import Any
 
 from headrace.errors import InvalidInput
 from headrace.model.build import build
-from headrace.model.document import FORMAT, SECTIONS
+from headrace.model.document import FORMAT, SECTIONS, Headroom
+from headrace.model.headroom import with_headroom
 from headrace.model.output import save, text_for
 from headrace.model.plan import made_from
 from headrace.model.problem import Problem
@@ -69,6 +70,10 @@ class Case:
             tuple((price or {}).items()),
         )
         return Case(apply_change(self.inputs, change))
+
+    def with_headroom(self, headroom: Headroom | None) -> Case:
+        """The case with this share of every machine left free; None: as the files say."""
+        return self if headroom is None else Case(with_headroom(self.inputs, headroom))
 
     def __repr__(self) -> str:
         from headrace.words import case_in_a_line

@@ -13,8 +13,9 @@ from headrace.judge.explain import Costly, Explanation, costly_streams, explain_
 from headrace.judge.report import judge as judge_assignment
 from headrace.library.case import Case, Source, as_case, load
 from headrace.library.comparison import Comparison
+from headrace.model.document import Headroom
 from headrace.model.plan import assignment_from
-from headrace.planner import Plan
+from headrace.planner import Plan, TradeOff
 from headrace.planner.placing import check_objective
 from headrace.registry import By, names
 
@@ -27,12 +28,14 @@ def place(
     seed: int = 0,
     steps: int | None = None,
     seconds: float | None = None,
+    headroom: Headroom | None = None,
     **options: Any,
 ) -> Plan:
     """Decide which task runs in which worker on which node.
 
     `by` is a scheduler's name, `package.module:function`, or a function of yours that takes the
-    problem and gives an `Assignment` or `{task: node}`. Further keywords are its options.
+    problem and gives an `Assignment` or `{task: node}`. Further keywords are its options. With a
+    `headroom` of 0.2, or `{"cpu": 0.2}`, nodes are filled to 80 %, whatever the files say.
 
     >>> import headrace as hr
     >>> case = hr.load(hr.example("quickstart.yaml"))
@@ -44,7 +47,7 @@ def place(
     >>> hr.place(case, by=all_on_one).report.inter_node_traffic
     0.0
     """
-    found = as_case(case)
+    found = as_case(case).with_headroom(headroom)
     plan = planner.place(
         found.problem,
         by,
@@ -68,6 +71,7 @@ def compare(
     seed: int = 0,
     steps: int | None = None,
     seconds: float | None = None,
+    headroom: Headroom | None = None,
 ) -> Comparison:
     """The same case through many algorithms of a stage; absent: all. A refusal is a row too.
 
@@ -78,7 +82,7 @@ def compare(
     >>> [row.scheduler for row in table], table.best.scheduler
     (['headrace', 'storm-even'], 'headrace')
     """
-    found = as_case(case)
+    found = as_case(case).with_headroom(headroom)
     chosen = planner.yardstick(stage, objective, rate)
     if stage == "place":
         limits = {"objective": objective, "seed": seed, "steps": steps, "seconds": seconds}
@@ -94,6 +98,29 @@ def compare(
     return Comparison(tuple(rows), chosen)
 
 
+def trade_off(
+    case: Source,
+    by: By = planner.DEFAULT,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    seconds: float | None = None,
+    headroom: Headroom | None = None,
+) -> TradeOff:
+    """The few plans between the least traffic and the highest rate, and which one to take.
+
+    >>> import headrace as hr
+    >>> found = hr.trade_off(hr.example("quickstart.yaml"))
+    >>> least, fastest = found.plans[0].report, found.plans[-1].report
+    >>> least.inter_node_traffic <= fastest.inter_node_traffic
+    True
+    """
+    asked = as_case(case).with_headroom(headroom)
+    found = planner.trade_off(asked.problem, by, seed=seed, steps=steps, seconds=seconds)
+    plans = tuple(_made_from(plan, asked) for plan in found.plans)
+    return replace(found, plans=plans, chosen=plans[found.plans.index(found.chosen)])
+
+
 def size(
     case: Source,
     by: By = planner.DEFAULT,
@@ -101,6 +128,7 @@ def size(
     rate: float | None = None,
     seed: int = 0,
     seconds: float | None = None,
+    headroom: Headroom | None = None,
     **options: Any,
 ) -> Plan:
     """Decide how many tasks each component gets on the cluster: for the largest rate, or for one.
@@ -111,7 +139,7 @@ def size(
     >>> hr.size(case).report.feasible
     True
     """
-    workload = as_case(case).workload
+    workload = as_case(case).with_headroom(headroom).workload
     return planner.size(workload, by, rate=rate, options=options, seed=seed, seconds=seconds)
 
 
@@ -123,6 +151,7 @@ def provision(
     rate: float | None = None,
     seed: int = 0,
     seconds: float | None = None,
+    headroom: Headroom | None = None,
     **options: Any,
 ) -> Plan:
     """Decide which machines to rent: the most for a budget, or the cheapest for a rate.
@@ -132,7 +161,7 @@ def provision(
     >>> hr.provision(case, by="optimal", budget=1.85).report.cost <= 1.85
     True
     """
-    workload = as_case(case).workload
+    workload = as_case(case).with_headroom(headroom).workload
     return planner.provision(
         workload, by, budget=budget, rate=rate, options=options, seed=seed, seconds=seconds
     )
@@ -147,6 +176,7 @@ def plan(
     seed: int = 0,
     seconds: float | None = None,
     running: Case | None = None,
+    headroom: Headroom | None = None,
     **options: Any,
 ) -> Plan:
     """All stages at once: which machines, how many tasks, which of them where.
@@ -155,7 +185,7 @@ def plan(
     among the files is the current one; `running` is the case it runs in, if that is another.
     """
     return planner.plan(
-        as_case(case).inputs,
+        as_case(case).with_headroom(headroom).inputs,
         rate=rate,
         budget=budget,
         by=by,

@@ -20,6 +20,7 @@ from headrace.model.cluster import (
 )
 from headrace.model.components import NamedComponent, components_of
 from headrace.model.document import Network, Node, Topology
+from headrace.model.headroom import headroom_of
 from headrace.model.keys import holding_of
 from headrace.model.nearest import nearest
 from headrace.model.plan import read_assignment
@@ -50,6 +51,7 @@ def build(inputs: Inputs, *, tasks: Mapping[str, int] | None = None) -> Problem:
         pairs=flow.pairs,
         **_node_fields(inputs, nodes, resources),
         options=document.options or {},
+        headroom=headroom_of(inputs, resources),
         notes=tuple(notes),
     )
     return _with_current_plan(inputs, problem)

@@ -28,9 +28,13 @@ def no_switch(value: Any) -> Any:
 # The range comes before the check, or the JSON Schema would lose it.
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(no_switch)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(no_switch)]
+Share = Annotated[
+    float, Field(ge=0, lt=1, allow_inf_nan=False), BeforeValidator(no_switch)
+]  # of a whole, which itself is never meant
 Count = Annotated[int, Field(ge=1, le=100_000_000), BeforeValidator(no_switch)]
 Index = Annotated[int, Field(ge=0, le=1_000_000), BeforeValidator(no_switch)]
 Scalar = bool | int | float | str | None
+Headroom = Share | dict[str, Share]  # of every resource, or resource -> share
 Key = str | int  # one step of a path in a file: a name in a mapping, or a position in a list
 
 
@@ -207,6 +211,7 @@ class Cluster(Section):
     racks: dict[str, Rack] = Field(
         default_factory=dict, description="facts of racks; nodes say which rack they are in"
     )
+    headroom: Headroom | None = Field(default=None, description="as the section `headroom`")
 
 
 class MachineType(Machine):
@@ -329,6 +334,11 @@ class Document(Section):
     machine_per_task: bool | None = Field(
         default=None, description="true: every task gets a machine of its own"
     )
+    headroom: Headroom | None = Field(
+        default=None,
+        description="share of every machine that plans leave free: one number, "
+        "or resource (cpu, memory_mb, bandwidth_mbps, ..) -> share",
+    )
     options: dict[str, dict[str, Scalar]] | None = Field(
         default=None, description="scheduler (or `judge`) -> option -> value"
     )
@@ -347,7 +357,7 @@ class Document(Section):
 
 SECTIONS = (
     "topology", "topologies", "tasks", "cluster", "profile", "streams", "traffic", "inventory",
-    "history", "catalog", "machine_per_task", "options",
+    "history", "catalog", "machine_per_task", "headroom", "options",
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ LIMITS = {
     "greater_than_equal": ("at least", "ge"),
     "greater_than": ("more than", "gt"),
     "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
 }
 NEEDS = {  # how the name of an error starts -> what should be there
     "int": "a whole number",

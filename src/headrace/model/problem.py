@@ -145,6 +145,9 @@ class Problem:
     options: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict[str, Mapping[str, object]]
     )
+    # Resource, or bandwidth_mbps -> share of each node that plans leave free; the judge alone gets
+    # it: algorithms get nodes that are smaller by it.
+    headroom: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: tuple[str, ...] = ()  # overrides by measured sections, and what was assumed
     current: Assignment | None = None
 

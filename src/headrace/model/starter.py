@@ -53,6 +53,8 @@ topology:                     # several on one cluster: `topologies:` with a lis
       # apart: true           # no two of its tasks on one machine
 
 cluster:
+  headroom: 0.2               # share of every node that plans leave free, for busier times;
+                              # or by resource: {cpu: 0.2, memory_mb: 0.1}
   nodes:                      # a-{1..3} stands for a-1, a-2 and a-3
     big-{1..2}:
       type: big               # the key into `profile`

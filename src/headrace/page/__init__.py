@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import headrace
 from headrace.errors import InvalidInput
 from headrace.page.comparison import comparison
+from headrace.page.cost_curve import cost_curve
 from headrace.page.explanation import explanation
 from headrace.page.headline import headline
 from headrace.page.markup import Html
@@ -18,9 +19,9 @@ from headrace.page.parts import footer
 from headrace.page.placement import placement
 from headrace.page.sheet import sheet
 from headrace.page.topology import topology
-from headrace.page.trade_off import trade_off
+from headrace.page.trade_off import trade_off as trade_off_section
 from headrace.page.view import View
-from headrace.planner import TradeOff, Yardstick
+from headrace.planner import CostCurve, TradeOff, Yardstick
 from headrace.planner.result import Outcome
 
 __all__ = ["comparison_fragment", "page", "plan_fragment", "problem_fragment"]
@@ -31,7 +32,8 @@ SECTIONS: tuple[Callable[[View], Html], ...] = (
     topology,
     placement,
     comparison,
-    trade_off,
+    trade_off_section,
+    cost_curve,
     explanation,
 )
 
@@ -41,8 +43,9 @@ def page(
     *,
     title: str | None = None,
     command: str | None = None,
-    curve: TradeOff | None = None,
+    curve: CostCurve | None = None,
     yardstick: Yardstick | None = None,
+    trade_off: TradeOff | None = None,
 ) -> str:
     """One HTML document about plans of one problem; the same results give the same bytes."""
     if not results:
@@ -50,7 +53,7 @@ def page(
     if title is None:
         problem = next((result.problem for result in results if result.problem is not None), None)
         title = ", ".join(problem.topologies[:3]) if problem is not None else "headrace"
-    view = View.of(results, title, command, curve, yardstick)
+    view = View.of(results, title, command, curve, yardstick, trade_off)
     first = view.results[0]
     made = f"headrace {headrace.__version__}, objective {first.objective}, seed {first.seed}."
     sections = (section(view) for section in SECTIONS)

@@ -72,7 +72,7 @@ COLUMNS = (
     Column("workers", "worker processes used", lambda plan: number(plan.report.workers_used)),
     Column(
         "max rate",
-        "before a node is full: times the given rates, or in tuples/s",
+        "before a node or a task is full: times the given rates, or in tuples/s",
         lambda plan: sustained_rate(plan.report.max_rate, plan.absolute),
     ),
     Column("batch", "time of a micro-batch", lambda plan: _batch(plan.report)),

@@ -13,7 +13,7 @@ from headrace.errors import InvalidInput
 from headrace.figures import DUST
 from headrace.judge.traffic import Workers, stream_crossing
 from headrace.model.problem import UNPLACED, Assignment, Ints, Problem
-from headrace.planner import TradeOff, Yardstick, yardstick
+from headrace.planner import CostCurve, TradeOff, Yardstick, yardstick
 from headrace.planner.result import Outcome, Plan
 from headrace.words import STATES, plan_of, plans_of, state
 
@@ -48,20 +48,22 @@ class View:
     results: tuple[Outcome, ...]
     title: str
     command: str | None
-    curve: TradeOff | None = None  # of rate against cost, around the plan
+    curve: CostCurve | None = None  # of rate against cost, around the plan
     yardstick: Yardstick | None = None  # None: the objective of the plans
+    trade_off: TradeOff | None = None  # of rate against traffic
 
     @staticmethod
     def of(
         results: Sequence[Outcome],
         title: str,
         command: str | None,
-        curve: TradeOff | None = None,
+        curve: CostCurve | None = None,
         yardstick: Yardstick | None = None,
+        trade_off: TradeOff | None = None,
     ) -> View:
         """Order the results; among equals the order given stays."""
         ordered = sorted(results, key=partial(_rank, by=yardstick))
-        return View(tuple(ordered), title, command, curve, yardstick)
+        return View(tuple(ordered), title, command, curve, yardstick, trade_off)
 
     @cached_property
     def plans(self) -> list[Plan]:
@@ -92,13 +94,14 @@ class View:
         return operators(self.problem)
 
 
-def _rank(result: Outcome, by: Yardstick | None) -> tuple[int, int, float, int]:
+def _rank(result: Outcome, by: Yardstick | None) -> tuple[int, int, bool, float, int]:
     """The order of `planner.best`; behind it what that leaves out: incomplete, broken, refused."""
     plan, kind = plan_of(result), STATES.index(state(result))
     if plan is None:
-        return (kind, 0, 0.0, 0)
+        return (kind, 0, False, 0.0, 0)
     score = (by or yardstick("place", plan.objective)).score(plan)
-    return (kind, len(plan.report.unplaced), score, plan.report.nodes_used)
+    too_full = planner.breaks_headroom(plan)
+    return (kind, len(plan.report.unplaced), too_full, score, plan.report.nodes_used)
 
 
 def operators(problem: Problem) -> tuple[Operator, ...]:

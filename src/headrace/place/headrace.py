@@ -23,6 +23,12 @@ from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.arrange import arrange_lots
+from headrace.place.building_blocks.one_thread import (
+    allow_threads_at,
+    highest_thread_rate,
+    rate_of_threads,
+    thread_limits,
+)
 from headrace.place.building_blocks.too_little_room import too_little_room
 from headrace.place.building_blocks.topologies import sum_demand_by_node
 from headrace.place.building_blocks.workers import workers_inside
@@ -39,6 +45,7 @@ FIRST_STEP = 0.001  # how much higher the first rate tried is, as a share
 LEAST_NODE_PRICE = 1e-6  # of the price between racks: nodes count a little even where they are free
 LEAST_STEP = 1e-4  # a smaller step is not worth a try
 JUST_ABOVE = 1e-6  # as a share
+THREAD_LEVELS = 6  # how often the rate is raised again where the threads of some nodes limit it
 
 
 def headrace(
@@ -91,6 +98,9 @@ def search_counts(
         return gather_tasks(problem, classes, found.x, request, current, cost)
     if objective not in ("rate", "batch", "balance"):
         raise Unsupported(f"headrace does not know the objective {objective}")
+    if objective == "rate":
+        x = raise_rate(problem, classes, found.x, request)
+        return reduce_traffic_at_same_rate(problem, classes, x, request)
     x = improve_speed(
         problem, classes, found.x, objective, seed=seed, steps=steps, deadline=deadline
     )
@@ -106,10 +116,7 @@ def search_counts(
                 problem, classes, start, objective, seed=seed, steps=steps, deadline=deadline
             )
             x = min(x, other, key=lambda counts: batch_time(problem, classes, counts))
-    if objective != "rate":
-        return x
-    x = pack_for_more_rate(problem, classes, x, seed, deadline)
-    return reduce_traffic_at_same_rate(problem, classes, x, request)
+    return x
 
 
 def gather_tasks(
@@ -152,6 +159,60 @@ def bandwidth_suffices(problem: Problem, classes: Classes, x: Ints) -> bool:
             <= problem.bandwidth_mbps * (1 + 1e-9)
         ).all()
     )
+
+
+def raise_rate(problem: Problem, classes: Classes, x: Ints, request: Request) -> Ints:
+    """Counts with the highest rate that nodes and threads sustain, from feasible ones.
+
+    Where threads limit it and other nodes have faster ones, again with those alone.
+    """
+    limits = thread_limits(problem, classes)
+    most = highest_thread_rate(classes, limits)
+    if most <= 0:
+        return x
+    x = raise_rate_of_nodes(problem, classes, x, request, most)
+    for attempt in range(THREAD_LEVELS):
+        rate = carried_rate(problem, classes, limits, x)
+        if rate >= min(most, sustained_rate(problem, classes, x)) * (1 - LEAST_STEP):
+            break
+        faster = allow_threads_at(classes, limits, rate * (1 + LEAST_STEP))
+        start = least_crossing_search(
+            faster.instance,
+            steps=PACKING_STEPS,
+            deadline=request.deadline,
+            seed=request.seed + attempt,
+        )
+        if start is None:
+            break
+        other = raise_rate_of_nodes(problem, faster, start.x, request, most)
+        if carried_rate(problem, classes, limits, other) <= rate:
+            break
+        x = other
+    return x
+
+
+def carried_rate(problem: Problem, classes: Classes, limits: Floats, x: Ints) -> float:
+    """The factor that nodes and threads sustain with counts x[C, N]."""
+    return min(sustained_rate(problem, classes, x), rate_of_threads(limits, x))
+
+
+def raise_rate_of_nodes(
+    problem: Problem, classes: Classes, x: Ints, request: Request, enough: float
+) -> Ints:
+    """Counts with the highest rate that nodes sustain; more than `enough` is of no use."""
+    x = improve_speed(
+        problem,
+        classes,
+        x,
+        "rate",
+        seed=request.seed,
+        steps=request.steps,
+        deadline=request.deadline,
+        enough=enough,
+    )
+    if sustained_rate(problem, classes, x) >= enough:
+        return x
+    return pack_for_more_rate(problem, classes, x, request.seed, request.deadline)
 
 
 def pack_for_more_rate(
@@ -214,11 +275,16 @@ def scale_to_rate(classes: Classes, costs: RateCosts, rate: float) -> Instance:
 def reduce_traffic_at_same_rate(
     problem: Problem, classes: Classes, x: Ints, request: Request
 ) -> Ints:
-    """Look for a plan with less traffic that sustains the same rate."""
-    rate = sustained_rate(problem, classes, x)
+    """Look for a plan with less traffic that sustains the same rate.
+
+    Nodes have to carry the given rates also where threads do not.
+    """
+    limits = thread_limits(problem, classes)
+    rate = carried_rate(problem, classes, limits, x)
     if not 0 < rate < np.inf:
         return x
-    instance = scale_to_rate(classes, rate_costs(problem, classes), rate)
+    fast = allow_threads_at(classes, limits, rate)
+    instance = scale_to_rate(fast, rate_costs(problem, classes), max(rate, 1.0))
     found = least_crossing_search(
         instance,
         starts=[x],
@@ -226,11 +292,9 @@ def reduce_traffic_at_same_rate(
         deadline=request.deadline,
         seed=request.seed,
     )
-    return (
-        found.x
-        if found is not None and sustained_rate(problem, classes, found.x) >= rate * (1 - 1e-9)
-        else x
-    )
+    if found is None or carried_rate(problem, classes, limits, found.x) < rate * (1 - 1e-9):
+        return x
+    return found.x
 
 
 def assign_tasks(

@@ -15,6 +15,7 @@ Differs   METIS splits by recursive bisection, as in p-scheduler (its k-way meth
           share what is left. phi comes from a table measured with `headrace lab calibrate` on our
           solver (option table: another such file). Where a node has fewer than ceil(t / T) slots,
           all its slots are used. With hard capacities: i-scheduler-hard.
+Ceiling   cpu
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ Differs   from i-scheduler, the published one: parts come from a search that kee
           dividing by zero; tasks and capacities are loads of every resource. Where nodes run out
           before the tasks, the first level of p-scheduler-hard takes over. Where a node has fewer
           than ceil(t / T) slots, all its slots are used.
+Ceiling   cpu
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ Differs   METIS splits by recursive bisection, which gives the thesis' costs and
           largest node. On unequal nodes, which the thesis leaves to others, n
           counts the largest nodes that have the CPU, and parts stay equal. Where a node has fewer
           than ceil(t / T) slots, all its slots are used. With hard capacities: p-scheduler-hard.
+Ceiling   cpu
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ Differs   from p-scheduler, the published one: METIS' nearly equal parts are onl
           where the thesis found no plan; if tasks do not pack into n nodes, more are taken. On
           unequal nodes the largest are used, and n counts every resource. Where a node has fewer
           than ceil(t / T) slots, all its slots are used.
+Ceiling   cpu
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ Differs   what the thesis leaves open: the neighbour of highest weight is the on
           fit or whose one side is used up, tasks come alone; tasks left over when every node was
           visited go, largest first, to the node with room that they exchange most with. Where a
           node has fewer than ceil(t / T) slots, all its slots are used.
+Ceiling   cpu
 """
 
 from __future__ import annotations

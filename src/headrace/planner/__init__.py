@@ -8,23 +8,26 @@ come through here.
     sizing.py     size and provision: counts and machines, for absolute rates
     comparing.py  the same question to many algorithms
     stages.py     all stages, and what moves from the current plan
-    trade_off.py  rate against cost around a plan
+    trade_off.py  rate against traffic: the plans between both objectives
+    cost_curve.py rate against cost around a plan
 """
 
 from headrace.judge.report import FIGURES
 from headrace.planner.comparing import (
     Yardstick,
     best,
+    breaks_headroom,
     compare,
     compare_counts,
     compare_movers,
     yardstick,
 )
+from headrace.planner.cost_curve import CostCurve, Point, cost_curve
 from headrace.planner.placing import DEFAULT, judge_current, place
 from headrace.planner.result import Outcome, Plan, Refusal
 from headrace.planner.sizing import provision, size
 from headrace.planner.stages import plan
-from headrace.planner.trade_off import Point, TradeOff, trade_off
+from headrace.planner.trade_off import TradeOff, trade_off
 
 OBJECTIVES = tuple(FIGURES)
 
@@ -32,6 +35,7 @@ __all__ = [
     "DEFAULT",
     "FIGURES",
     "OBJECTIVES",
+    "CostCurve",
     "Outcome",
     "Plan",
     "Point",
@@ -39,9 +43,11 @@ __all__ = [
     "TradeOff",
     "Yardstick",
     "best",
+    "breaks_headroom",
     "compare",
     "compare_counts",
     "compare_movers",
+    "cost_curve",
     "judge_current",
     "place",
     "plan",

@@ -9,7 +9,8 @@ from typing import Any
 
 from headrace.errors import HeadraceError, InvalidInput, Unsupported
 from headrace.judge.bounds import bound
-from headrace.judge.report import FIGURES
+from headrace.judge.report import FIGURES, plannable
+from headrace.judge.survival import broken_headroom
 from headrace.model.problem import Problem
 from headrace.model.request import Deadline
 from headrace.model.workload import Workload
@@ -68,14 +69,23 @@ def yardstick(stage: str, objective: str, rate: float | None = None) -> Yardstic
 
 
 def best(results: Sequence[Outcome], by: Yardstick | None = None) -> Plan | None:
-    """The best feasible plan by the figure, then by nodes, then by rate; None if none is."""
+    """The best feasible plan by the figure, then by nodes, then by rate; None if none is.
+
+    One that leaves less free than was asked for is behind all that do not.
+    """
     feasible = [r for r in results if isinstance(r, Plan) and r.report.feasible]
 
-    def key(plan: Plan) -> tuple[float, int, float]:
+    def key(plan: Plan) -> tuple[bool, float, int, float]:
         chosen = by or yardstick("place", plan.objective)
-        return (chosen.score(plan), plan.report.nodes_used, RATE.score(plan))
+        nodes = plan.report.nodes_used
+        return (breaks_headroom(plan), chosen.score(plan), nodes, RATE.score(plan))
 
     return min(feasible, key=key, default=None)
+
+
+def breaks_headroom(plan: Plan) -> bool:
+    """Whether a node has less left than was asked for."""
+    return bool(broken_headroom(plan.problem, plan.report.headroom))
 
 
 def compare(
@@ -90,7 +100,7 @@ def compare(
     """The same problem through many schedulers, one after another."""
     check_objective(objective)
     deadline = None if seconds is None else Deadline(seconds)
-    limit = bound(problem, FIGURES[objective], deadline=deadline)
+    limit = bound(plannable(problem, objective), FIGURES[objective], deadline=deadline)
 
     def make(one: By) -> Plan:
         asked = {"objective": objective, "seed": seed, "steps": steps, "seconds": seconds}

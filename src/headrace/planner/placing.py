@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from headrace.errors import InvalidInput
+from headrace.errors import Infeasible, InvalidInput
 from headrace.judge.bounds import Bound, bound, no_bound
-from headrace.judge.report import FIGURES, confirm_proof, judge
+from headrace.judge.report import FIGURES, confirm_proof, judge, plannable
+from headrace.model.headroom import name_headroom, within_headroom
 from headrace.model.plan import assignment_from
 from headrace.model.problem import Problem, StatedProof
 from headrace.model.request import Deadline, Request
 from headrace.planner.result import Plan
-from headrace.registry import Algorithm, By, find
+from headrace.registry import Algorithm, By, find, introduction
 
 DEFAULT = "headrace"
 LEAST_CHECK_S, CHECK_SHARE = 10.0, 1.5  # for checking a proof: seconds, and shares of its own time
@@ -34,6 +36,7 @@ def place(
 ) -> Plan:
     """Place a problem's tasks and judge the plan; options given here go before the file's.
 
+    The scheduler gets nodes without the headroom, but for a resource with a ceiling of its own.
     How good any plan could be is `limit` if given, else worked out; not at all if not `bounded`.
     """
     check_objective(objective)
@@ -41,19 +44,27 @@ def place(
     stated = problem.options.get(algorithm.name, {})
     deadline = Deadline(seconds, clock)
     request = Request(objective=objective, seed=seed, steps=steps, deadline=deadline)
-    answer = algorithm(problem, request, {**stated, **(options or {})})
+    own_ceiling = introduction("place", by).ceiling if problem.headroom else ""
+    planned = within_headroom(problem, but=own_ceiling)
+    try:
+        answer = algorithm(planned, request, {**stated, **(options or {})})
+    except Infeasible as error:
+        raise name_headroom(error, problem.headroom) from None
     assignment = assignment_from(problem, answer, algorithm.name)
+    if assignment.refused and problem.headroom:
+        refused = {g: name_headroom(e, problem.headroom) for g, e in assignment.refused.items()}
+        assignment = replace(assignment, refused=refused)
     took, stopped = deadline.elapsed, "seconds" if deadline.passed else "done"
     notes: tuple[str, ...] = ()
     if bounded and assignment.proof is not None and not (limit is not None and limit.proven):
-        found = confirm_proof(problem, assignment, time_to_check(deadline, took))
+        found = confirm_proof(planned, assignment, time_to_check(deadline, took))
         if found is None:
             notes = (unconfirmed(algorithm.name, assignment.proof),)
         elif found.of == FIGURES[objective]:
             limit = found
     if limit is None:
         limit = (
-            limit_of(problem, objective, algorithm, deadline)
+            limit_of(plannable(problem, objective), objective, algorithm, deadline)
             if bounded
             else no_bound(FIGURES[objective])
         )

@@ -12,9 +12,11 @@ from headrace.errors import Infeasible, InvalidInput
 from headrace.judge.bounds import Bound
 from headrace.judge.report import Report, judge
 from headrace.judge.thread_rate import thread_rate
+from headrace.model.headroom import headroom_in, name_headroom
 from headrace.model.problem import Assignment, Problem
 from headrace.model.request import Deadline, Request
 from headrace.model.sized import Provisioned, Sized, round_down
+from headrace.model.smaller_machines import restore_machines, restore_nodes, shrink_machines
 from headrace.model.what_if import multiply_rates
 from headrace.model.workload import Workload
 from headrace.planner.placing import DEFAULT
@@ -39,7 +41,7 @@ def size(
     request = Request("rate", seed, steps, deadline, rate)
     if rate is not None:
         workload = at_spout_rate(workload, rate)
-    sized: Sized = _ask(algorithm, workload, request, options)
+    sized: Sized = _ask(algorithm, workload, request, options)  # on machines without the headroom
     assignment = sized.assignment
     if assignment is None:  # the algorithm counts tasks and does not place them
         assignment = find("place", DEFAULT)(sized.problem, replace(request, steps=None))
@@ -49,12 +51,14 @@ def size(
     if rate is not None:
         carried = thread_rate(sized.problem, assignment)
         if carried < rate * (1 - 1e-6):
-            raise too_fast_for_the_cluster(rate, carried, sized.bound)
+            headroom = headroom_in(workload.inputs) or {}
+            raise name_headroom(too_fast_for_the_cluster(rate, carried, sized.bound), headroom)
         if sized.bound is not None:
             most = f"no counts on this cluster sustain more than {sized.bound:g} tuples/s"
             notes = (f"{most} ({limit.kind})", *notes)
+    planned_for = restore_machines(sized.workload, workload)
     problem, report = judge_at_rate(
-        sized.problem,
+        restore_nodes(sized.problem, planned_for),
         assignment,
         sized.rate if rate is None else rate,
         limit if rate is None else None,
@@ -64,7 +68,7 @@ def size(
     objective = "rate" if rate is None else "traffic"
     took = deadline.elapsed
     return Plan(
-        algorithm.name, objective, seed, took, problem, assignment, report, workload=sized.workload
+        algorithm.name, objective, seed, took, problem, assignment, report, workload=planned_for
     )
 
 
@@ -86,8 +90,9 @@ def provision(
     took = deadline.elapsed
     kind = found.bound_kind or "trivial"
     of = "cost" if found.bound_of == "cost" else "max_rate"
+    planned_for = restore_machines(found.workload, workload)
     problem, report = judge_at_rate(
-        found.problem,
+        restore_nodes(found.problem, planned_for, found.machines),
         found.assignment,
         rate or found.rate,
         Bound(of, found.bound, kind == "exact", kind),
@@ -105,7 +110,7 @@ def provision(
         report,
         machines=found.machines,
         components=found.components,
-        workload=found.workload,
+        workload=planned_for,
     )
 
 
@@ -174,8 +179,14 @@ def _ask(
     request: Request,
     options: Mapping[str, object] | None,
 ) -> Any:
-    """What an algorithm answers; a plan in the files is for counts that are about to change."""
+    """What an algorithm answers on machines without the headroom.
+
+    A plan in the files is for counts that are about to change.
+    """
     document = workload.inputs.document.model_copy(update={"plan": None})
     stated = (document.options or {}).get(algorithm.name, {})
     without_plan = Workload(replace(workload.inputs, document=document))
-    return algorithm(without_plan, request, {**stated, **(options or {})})
+    try:
+        return algorithm(shrink_machines(without_plan), request, {**stated, **(options or {})})
+    except Infeasible as error:
+        raise name_headroom(error, headroom_in(workload.inputs) or {}) from None

@@ -11,6 +11,7 @@ from headrace.errors import HeadraceError, InvalidInput, Unsupported
 from headrace.judge.diff import diff
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.document import PlanSection
+from headrace.model.headroom import within_headroom
 from headrace.model.nearest import nearest
 from headrace.model.plan import counts_section, read_assignment
 from headrace.model.problem import Assignment
@@ -103,7 +104,7 @@ def place_again(
         if by is not None:
             raise
         return found, "kept"
-    fast = thread_rate(other.problem, other.assignment)
+    fast = thread_rate(within_headroom(other.problem), other.assignment)
     fast_enough = fast >= planned_rate(found.problem) * (1 - 1e-6)
     better = other.report.inter_node_traffic < found.report.inter_node_traffic * (1 - 1e-9)
     if by is None and not (fast_enough and better and other.report.feasible):

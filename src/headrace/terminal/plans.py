@@ -46,7 +46,7 @@ def _node_table(report: Report) -> Table:
             number(row["tasks"]),
             f"{row['workers']}/{row['slots']}",
             _use(row, "cpu"),
-            _bar(_load(row)),
+            bar(_load(row)),
             _use(row, "memory_mb"),
             number(row["out_mbps"]),
             number(row["in_mbps"]),
@@ -70,7 +70,7 @@ def _used(row: Row, resource: str) -> float:
     return (row[resource] or 0.0) + (row[f"{resource}_taken"] or 0.0)
 
 
-def _bar(share: float) -> Text:
+def bar(share: float) -> Text:
     """A bar that is red where the share is above 1."""
     full = min(BAR_WIDTH, round(share * BAR_WIDTH))
     style = "red" if share > 1 + 1e-9 else "green"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.checks.problems import problem_of
 from headrace.page import page
-from headrace.planner import Point, TradeOff
+from headrace.planner import CostCurve, Point
 from tests.page.pages import (
     HOSTILE,
     SPREAD,
@@ -14,12 +14,12 @@ from tests.page.pages import (
 )
 
 
-def test_the_trade_off_is_drawn_with_the_chosen_plan_and_what_it_holds_is_escaped() -> None:
+def test_the_curve_is_drawn_with_the_chosen_plan_and_what_it_holds_is_escaped() -> None:
     problem = problem_of(word_count())
     points = tuple(
         Point(cost, 10 * cost, {HOSTILE: int(cost)}, (cost, 11 * cost)) for cost in (1.0, 2.0, 4.0)
     )
-    curve = TradeOff(points, points[1], tuple(p.limit for p in points if p.limit is not None))
+    curve = CostCurve(points, points[1], tuple(p.limit for p in points if p.limit is not None))
     html = page([judge_plan(problem, SPREAD)], title="t", curve=curve)
     parser = check_page(html)
     assert "Rate against cost" in " ".join(parser.visible)
@@ -34,7 +34,9 @@ def test_the_trade_off_is_drawn_with_the_chosen_plan_and_what_it_holds_is_escape
 def test_a_chosen_plan_that_another_one_beats_is_still_shown() -> None:
     problem = problem_of(word_count())
     chosen = Point(3.0, 5.0, {"a": 3}, None)
-    curve = TradeOff((Point(1.0, 4.0, {"a": 1}, None), Point(2.0, 9.0, {"a": 2}, None)), chosen, ())
+    curve = CostCurve(
+        (Point(1.0, 4.0, {"a": 1}, None), Point(2.0, 9.0, {"a": 2}, None)), chosen, ()
+    )
     html = page([judge_plan(problem, SPREAD)], title="t", curve=curve)
     assert html.count('class="chosen"') == 1
     assert html.count('class="point"') == 2
