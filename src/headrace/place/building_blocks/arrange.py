@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.model.arrays import Bools, Floats, Ints
-from headrace.model.problem import Problem
+from headrace.model.problem import CPU, Problem
 from headrace.solve.classes import Classes
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.feasible import slots_taken
@@ -19,6 +19,8 @@ from headrace.solve.matching import cheapest_matching
 
 MOST_PASSES = 20  # over all lots
 LITTLE = 0.002  # of what goes between racks: a pass that gains no more is the last
+STEEP = 8  # one node near its limit weighs more than many that are half full
+OTHERS = 1e-3  # what the scarcest other resource weighs beside CPU
 MOST_CHOICES = 500_000  # lots x nodes of a rack in the matching
 MOST_WORK = 3_000_000_000  # lots x lots x classes: what each two lots exchange
 
@@ -30,7 +32,7 @@ class Lots:
     x: Ints  # [C, B] tasks of a class in a lot
     kind: Ints  # [N]
     fits: Bools  # [B, Q]
-    fullness: Floats  # [B, Q] of the scarcest resource; inf where a lot does not fit
+    load: Floats  # [B, Q] how full a node of the kind would be, steep; inf where a lot does not fit
 
 
 def arrange_lots(problem: Problem, classes: Classes, x: Ints) -> Ints:
@@ -66,8 +68,10 @@ def lots_of(instance: Instance, x: Ints, busy: Ints) -> Lots:
     fits &= (held > 0).T.astype(np.float64) @ ~instance.allowed[:, first] == 0
     fits &= slots_taken(instance, x)[busy][:, None] <= instance.slots[first]
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(need > 0, need / room, 0.0).max(axis=2)
-    return Lots(x[:, busy], kind.reshape(-1), fits, np.where(fits, part, np.inf))
+        part = np.minimum(np.where(need > 0, need / room, 0.0), 10.0) ** STEEP
+    # CPU first: it alone grows with the rate.
+    load = part[:, :, CPU] + OTHERS * part.max(axis=2)
+    return Lots(x[:, busy], kind.reshape(-1), fits, np.where(fits, load, np.inf))
 
 
 def exchanged(instance: Instance, x: Ints) -> Floats:
@@ -152,10 +156,9 @@ def spread_in_rack(lots: Lots, at: Ints, nodes: Ints) -> Ints:
     kinds = lots.kind[nodes]
     if not len(inside) or (kinds == kinds[0]).all() or len(inside) * len(nodes) > MOST_CHOICES:
         return at
-    full = lots.fullness[inside][:, kinds]
-    # Steep: one node near its limit weighs more than many that are half full.
-    columns = cheapest_matching(np.where(np.isfinite(full), np.minimum(full, 10.0) ** 8, 1e12))
-    if not np.isfinite(full[np.arange(len(inside)), columns]).all():
+    load = lots.load[inside][:, kinds]
+    columns = cheapest_matching(np.where(np.isfinite(load), load, 1e12))
+    if not np.isfinite(load[np.arange(len(inside)), columns]).all():
         return at
     at = at.copy()
     at[inside] = nodes[columns]
