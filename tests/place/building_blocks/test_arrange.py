@@ -18,7 +18,7 @@ from headrace.solve.classes import Classes, classes_of
 from headrace.solve.least_traffic.search import least_crossing_search
 
 
-def draw_racks(seed: int, nodes: int = 6) -> Problem:
+def draw_racks(seed: int, nodes: int = 5) -> Problem:
     """A chain of components on equal nodes in two or three racks, too large for one node."""
     rng = Random(seed)
     racks = rng.choice([2, 3])
@@ -47,7 +47,7 @@ def between_racks(problem: Problem, classes: Classes, x: Ints) -> tuple[float, f
 
 def test_traffic_between_nodes_stays_and_between_racks_is_near_the_least() -> None:
     before = found = least = 0.0
-    for seed in range(30):
+    for seed in range(20):
         problem = draw_racks(seed)
         classes = classes_of(problem)
         plan = least_crossing_search(classes.instance, steps=20_000)
@@ -61,7 +61,7 @@ def test_traffic_between_nodes_stays_and_between_racks_is_near_the_least() -> No
         orders = itertools.permutations(range(len(problem.nodes)))
         tried = (between_racks(problem, classes, plan.x[:, order])[0] for order in orders)
         before, found, least = before + there, found + here, least + min(tried)
-    assert before > 1.2 * least > 0
+    assert before > 1.1 * least > 0
     assert found <= 1.03 * least
 
 
