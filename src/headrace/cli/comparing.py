@@ -105,13 +105,13 @@ def show_movers(
     out: str | None,
 ) -> None:
     """What each mover needs for the same change."""
-    from headrace import planner
     from headrace.move.blocks import Blocks
+    from headrace.planner.moving import compare_movers
 
     if (len(files) == 2) == (blocks is not None) or len(files) not in (0, 2):
         raise click.UsageError("give two plan files, OLD and NEW, or --blocks")
     work = (plan_in(files[0]), plan_in(files[1])) if blocks is None else Blocks.parse(blocks)
-    found = planner.compare_movers(work, by)
+    found = compare_movers(work, by)
     content = {"format": "headrace/1", "results": [row.to_json() for row in found]}
     if out is not None:
         save(out, text_for(out, content))

@@ -19,7 +19,6 @@ from headrace.planner.comparing import (
     breaks_headroom,
     compare,
     compare_counts,
-    compare_movers,
     yardstick,
 )
 from headrace.planner.cost_curve import CostCurve, Point, cost_curve
@@ -46,7 +45,6 @@ __all__ = [
     "breaks_headroom",
     "compare",
     "compare_counts",
-    "compare_movers",
     "cost_curve",
     "judge_current",
     "place",

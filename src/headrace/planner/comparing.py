@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from headrace.errors import HeadraceError, InvalidInput, Unsupported
 from headrace.judge.bounds import bound
@@ -14,9 +13,6 @@ from headrace.judge.survival import broken_headroom
 from headrace.model.problem import Problem
 from headrace.model.request import Deadline
 from headrace.model.workload import Workload
-from headrace.move.blocks import Blocks
-from headrace.move.steps import Moves
-from headrace.planner.moving import move, move_blocks
 from headrace.planner.placing import check_objective, place
 from headrace.planner.result import Outcome, Plan, Refusal
 from headrace.planner.sizing import provision, size
@@ -154,30 +150,3 @@ def outcomes(
                 raise
             broken = Unsupported(f"it raised {type(error).__name__}: {error}")
             yield Refusal(algorithm.name, objective, seed, 0.0, problem, broken)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Transferred:
-    """The steps of one mover, or why there are none."""
-
-    mover: str
-    moves: Moves | None
-    error: HeadraceError | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """As `move --json` prints it, with the mover's name."""
-        found = {"error": self.error.fields()} if self.error else {}
-        return {"scheduler": self.mover, **found, **(self.moves.to_json() if self.moves else {})}
-
-
-def compare_movers(work: Blocks | tuple[Plan, Plan], by: Sequence[By] = ()) -> list[Transferred]:
-    """The same change through many movers: what each needs for it."""
-    found: list[Transferred] = []
-    for algorithm in [find("move", one) for one in by or names("move")]:
-        call = algorithm.function
-        try:
-            moves = move_blocks(work, call) if isinstance(work, Blocks) else move(*work, call).moves
-            found.append(Transferred(algorithm.name, moves))
-        except HeadraceError as error:
-            found.append(Transferred(algorithm.name, None, error))
-    return found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from headrace.errors import InvalidInput
+from headrace.errors import HeadraceError, InvalidInput
 from headrace.judge.diff import Diff, diff
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.ranges import Holders, recounted
@@ -18,7 +18,7 @@ from headrace.move.relabel import relabel
 from headrace.move.safe_order import SafeOrder, safe_order
 from headrace.move.steps import KeyRange, Moves, Volumes
 from headrace.planner.result import Plan
-from headrace.registry import By, find
+from headrace.registry import By, find, names
 
 MOVER = "optimal"
 
@@ -169,3 +169,30 @@ def least_transfer(old: Plan, new: Plan) -> dict[str, Any]:
         return {"mb": None, "seconds": None, "notes": [error.message]}
     notes = [*pair.notes, *volumes.notes]
     return {"mb": float(volumes.units.sum()), "seconds": volumes.bound, "notes": notes}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transferred:
+    """The steps of one mover, or why there are none."""
+
+    mover: str
+    moves: Moves | None
+    error: HeadraceError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As `move --json` prints it, with the mover's name."""
+        found = {"error": self.error.fields()} if self.error else {}
+        return {"scheduler": self.mover, **found, **(self.moves.to_json() if self.moves else {})}
+
+
+def compare_movers(work: Blocks | tuple[Plan, Plan], by: Sequence[By] = ()) -> list[Transferred]:
+    """The same change through many movers: what each needs for it."""
+    found: list[Transferred] = []
+    for algorithm in [find("move", one) for one in by or names("move")]:
+        call = algorithm.function
+        try:
+            moves = move_blocks(work, call) if isinstance(work, Blocks) else move(*work, call).moves
+            found.append(Transferred(algorithm.name, moves))
+        except HeadraceError as error:
+            found.append(Transferred(algorithm.name, None, error))
+    return found

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.move.change import Arrival
     from headrace.move.safe_order import SafeOrder
     from headrace.move.steps import Moves, Step
-    from headrace.planner.comparing import Transferred
+    from headrace.planner.moving import Transferred
 
 MOST_TRANSFERS = 6  # of a step
 MOST_PAIRS = 16  # of a class
