@@ -10,8 +10,8 @@ Differs   Eskandari's model asks for the same optimum task by task and node by n
           every plan many times over: model=thesis. There eq. 4.4 reads <=, which the thesis' own
           benchmarks need, the products of eq. 4.2 are linear terms that are worth the same, other
           resources, pins and separations are further rows, and where slots or heaps could matter it
-          refuses. It has no limit but `seconds` and `steps` (nodes of branch and bound): above 20
-          tasks it takes hours.
+          refuses. It has no limit but `seconds` and `steps` (nodes of branch and bound), and may
+          take hours above 20 tasks.
 Objectives traffic
 """
 
