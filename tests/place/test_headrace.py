@@ -203,7 +203,8 @@ def test_an_impossible_topology_does_not_stop_the_others() -> None:
     assert plan.refused["late"].fix is not None
 
 
-def test_bandwidth_is_kept_where_it_can_be() -> None:
+@pytest.mark.parametrize("objective", ["traffic", "network"])
+def test_bandwidth_is_kept_where_it_can_be(objective: str) -> None:
     # Least traffic keeps a with c, and lets the 720 Mbit/s of b cross between nodes of 100 Mbit/s.
     content: dict[str, Any] = {
         "cluster": {"nodes": {"n{1..2}": {"cpu": 100, "bandwidth_mbps": 100}}}
@@ -217,7 +218,7 @@ def test_bandwidth_is_kept_where_it_can_be() -> None:
         },
     }
     problem = problem_of(content)
-    report = judge(problem, headrace(problem))
+    report = judge(problem, headrace(problem, Request(objective=objective)))
     assert report.feasible, [v.message for v in report.violations]
     assert report.inter_node_traffic == pytest.approx(100)  # a crosses: more tuples, but small ones
 

@@ -17,11 +17,10 @@ from headrace.cli.shared import (
     OUT,
     SECONDS,
     SEED,
+    deliver,
     main,
-    print_json,
     what_if,
 )
-from headrace.model.output import save, text_for
 
 if TYPE_CHECKING:
     from headrace.library.case import Case
@@ -113,13 +112,10 @@ def show_movers(
     work = (plan_in(files[0]), plan_in(files[1])) if blocks is None else Blocks.parse(blocks)
     found = compare_movers(work, by)
     content = {"format": "headrace/1", "results": [row.to_json() for row in found]}
-    if out is not None:
-        save(out, text_for(out, content))
-    if as_json:
-        print_json(content)
-        return
-    from headrace import terminal
 
-    terminal.show(terminal.movers(found))
-    if out is not None:
-        click.echo(f"wrote {out}")
+    def show() -> None:
+        from headrace import terminal
+
+        terminal.show(terminal.movers(found))
+
+    deliver(content, show, as_json, out)

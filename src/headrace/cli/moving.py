@@ -12,13 +12,13 @@ from headrace.cli.shared import (
     JSON,
     OPTION,
     by_option,
+    deliver,
     load_case,
     main,
     print_json,
     read_options,
 )
 from headrace.errors import InvalidInput
-from headrace.model.output import save, text_for
 
 if TYPE_CHECKING:
     from headrace.move.change import Arrival
@@ -149,20 +149,18 @@ def show_steps(
     out: str | None,
 ) -> None:
     """Print steps, and write them where asked."""
-    if out is not None and Path(out).suffix == ".html":
+
+    def page() -> str:
         from headrace.page.steps import steps_page
 
-        save(out, steps_page(moves, gains, title=title, notes=notes, command=command))
-    elif out is not None:
-        save(out, text_for(out, content))
-    if as_json:
-        print_json(content)
-        return
-    from headrace import terminal
+        return steps_page(moves, gains, title=title, notes=notes, command=command)
 
-    terminal.show(terminal.moves(moves, gains), *(f"  [dim]{note}[/dim]" for note in notes))
-    if out is not None:
-        click.echo(f"wrote {out}")
+    def show() -> None:
+        from headrace import terminal
+
+        terminal.show(terminal.moves(moves, gains), *(f"  [dim]{note}[/dim]" for note in notes))
+
+    deliver(content, show, as_json, out, page)
 
 
 def show_order(order: Any, notes: Sequence[str], as_json: bool, out: str | None) -> None:
@@ -172,16 +170,13 @@ def show_order(order: Any, notes: Sequence[str], as_json: bool, out: str | None)
             "a safe order is written as .json or .yaml; the picture is of transfers, without --safe"
         )
     content = order.to_json() | {"notes": list(notes)}
-    if out is not None:
-        save(out, text_for(out, content))
-    if as_json:
-        print_json(content)
-        return
-    from headrace import terminal
 
-    terminal.show(terminal.safe_order(order), *(f"  [dim]{note}[/dim]" for note in notes))
-    if out is not None:
-        click.echo(f"wrote {out}")
+    def show() -> None:
+        from headrace import terminal
+
+        terminal.show(terminal.safe_order(order), *(f"  [dim]{note}[/dim]" for note in notes))
+
+    deliver(content, show, as_json, out)
 
 
 @main.command()

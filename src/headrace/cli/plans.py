@@ -15,6 +15,7 @@ from headrace.cli.shared import (
     OBJECTIVE,
     OUT,
     by_option,
+    deliver,
     load_case,
     main,
     print_json,
@@ -23,7 +24,6 @@ from headrace.cli.shared import (
     what_if,
 )
 from headrace.errors import HeadraceError
-from headrace.model.output import save, text_for
 
 if TYPE_CHECKING:
     from headrace.library.case import Case
@@ -102,19 +102,14 @@ def show_trade_off(
 
     found = trade_off(Case(apply_change(load_case(files).inputs, change)), by, **limits)
     content = found.to_json(compact=compact)
-    if out is not None and out.endswith(".html"):
-        words = " ".join(["headrace place", *files, "--trade-off", *change.words()])
-        save(out, found.html(command=words))
-    elif out is not None:
-        save(out, text_for(out, content))
-    if as_json:
-        print_json(content)
-        return
-    from headrace import terminal
+    command = " ".join(["headrace place", *files, "--trade-off", *change.words()])
 
-    terminal.show(terminal.trade_off(found))
-    if out is not None:
-        click.echo(f"wrote {out}")
+    def show() -> None:
+        from headrace import terminal
+
+        terminal.show(terminal.trade_off(found))
+
+    deliver(content, show, as_json, out, page=lambda: found.html(command=command))
 
 
 @main.command()

@@ -239,6 +239,24 @@ def print_json(content: Any) -> None:
     click.echo(to_json_text(content))
 
 
+def deliver(
+    content: Any,
+    show: Callable[[], None],
+    as_json: bool,
+    out: str | None,
+    page: Callable[[], str] | None = None,
+) -> None:
+    """Write an answer where asked, as a page if the name asks for one, and print it."""
+    if out is not None:
+        save(out, page() if page is not None and out.endswith(".html") else text_for(out, content))
+    if as_json:
+        print_json(content)
+        return
+    show()
+    if out is not None:
+        click.echo(f"wrote {out}")
+
+
 def emit(content: Any, out: str | None) -> None:
     """Write a document to a file, or as YAML to standard output."""
     if out is None:

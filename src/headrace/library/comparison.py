@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import InvalidInput
 from headrace.model.nearest import nearest
-from headrace.model.output import save, text_for
+from headrace.model.output import save_result
 from headrace.planner import Outcome, Plan, Refusal, Yardstick, best
 from headrace.planner.result import pandas_for
 
@@ -53,10 +53,7 @@ class Comparison:
 
     def save(self, file: str | Path) -> Path:
         """Write the table as .json or .yaml, or as .html to look at."""
-        path = Path(file)
-        if path.suffix == ".html":
-            return save(path, self.html())
-        return save(path, text_for(path, self.to_json()))
+        return save_result(file, self.to_json, self.html)
 
     def html(self, *, title: str | None = None, command: str | None = None) -> str:
         """The table and the best plan as one HTML page, which needs no network."""

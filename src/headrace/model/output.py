@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,11 @@ def text_for(file: str | Path, content: Any) -> str:
 
         return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=130)
     return to_json_text(content) + "\n"
+
+
+def save_result(file: str | Path, content: Callable[[], Any], page: Callable[[], str]) -> Path:
+    """Write a result as .html to look at, else as .json or .yaml."""
+    return save(file, page() if Path(file).suffix == ".html" else text_for(file, content()))
 
 
 def save(file: str | Path, text: str) -> Path:

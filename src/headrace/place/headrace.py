@@ -87,15 +87,15 @@ def search_counts(
     )
     if found is None:
         return None
-    if objective in ("traffic", "nodes"):
+    if objective in ("traffic", "network", "nodes"):
         x = found.x if current is not None else arrange_lots(problem, classes, found.x)
+        if objective == "network":
+            x = gather_tasks(problem, classes, x, request, current, cost)
         if bandwidth_suffices(problem, classes, x):
             return x
         return improve_speed(
             problem, classes, x, "rate", seed=seed, steps=steps, deadline=deadline, enough=1.0
         )
-    if objective == "network":
-        return gather_tasks(problem, classes, found.x, request, current, cost)
     if objective not in ("rate", "batch", "balance"):
         raise Unsupported(f"headrace does not know the objective {objective}")
     if objective == "rate":
@@ -127,24 +127,24 @@ def gather_tasks(
     current: Ints | None,
     move_cost: Floats | None,
 ) -> Ints:
-    """Counts with a low price of all that crosses: racks count from the start of the search."""
+    """Counts with a low price of all that crosses, from x: here racks count in every step."""
     _, node, rack = problem.network
     further = (rack - node) / max(node, LEAST_NODE_PRICE * rack, 1e-300)
     instance = replace(classes.instance, rack=problem.rack, rack_price=further)
-    start = x if current is not None else arrange_lots(problem, classes, x)
     found = least_crossing_search(
         instance,
-        starts=[start],
+        starts=[x],
         current=current,
         move_cost=move_cost,
         steps=request.steps,
         deadline=request.deadline,
         seed=request.seed,
     )
-    if found is None or current is not None:
-        return start if found is None else found.x
-    better = arrange_lots(problem, classes, found.x)
-    return min((found.x, better, start), key=instance.cost)
+    if found is None:
+        return x
+    if current is not None:
+        return found.x
+    return min((found.x, arrange_lots(problem, classes, found.x)), key=instance.cost)
 
 
 def bandwidth_suffices(problem: Problem, classes: Classes, x: Ints) -> bool:

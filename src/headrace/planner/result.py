@@ -13,7 +13,7 @@ from headrace.errors import HeadraceError, Unsupported
 from headrace.judge.diff import Diff
 from headrace.judge.report import Report
 from headrace.model.document import FORMAT, Document
-from headrace.model.output import save, text_for
+from headrace.model.output import save_result
 from headrace.model.plan import assignment_section, counts_section, made_from
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.sized import ComponentMachines
@@ -118,10 +118,7 @@ class Plan:
 
     def save(self, file: str | Path, *, compact: bool = False) -> Path:
         """Write a file that stands alone: .json or .yaml, or .html for a report to look at."""
-        path = Path(file)
-        if path.suffix == ".html":
-            return save(path, self.html())
-        return save(path, text_for(path, self.to_json(compact=compact, alone=True)))
+        return save_result(file, lambda: self.to_json(compact=compact, alone=True), self.html)
 
     def html(self, *, title: str | None = None, command: str | None = None) -> str:
         """The report as one HTML page, which needs no network."""

@@ -15,7 +15,7 @@ from headrace.figures import factor, number, percent
 from headrace.judge.report import judge
 from headrace.judge.thread_rate import thread_factors_by_type
 from headrace.model.document import FORMAT
-from headrace.model.output import save, text_for
+from headrace.model.output import save_result
 from headrace.model.problem import Problem
 from headrace.planner.placing import DEFAULT, place
 from headrace.planner.result import Plan
@@ -41,10 +41,7 @@ class TradeOff:
 
     def save(self, file: str | Path) -> Path:
         """Write the plans as .json or .yaml, or as .html to look at."""
-        path = Path(file)
-        if path.suffix == ".html":
-            return save(path, self.html())
-        return save(path, text_for(path, self.to_json()))
+        return save_result(file, self.to_json, self.html)
 
     def html(self, *, title: str | None = None, command: str | None = None) -> str:
         """The curve, and the plan to take, as one HTML page, which needs no network."""
