@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -92,6 +92,19 @@ def traffic_inside(q: Quotient, patterns: Ints) -> Floats:
     a, b = q.edge_a, q.edge_b
     pairs = np.where(a == b, y[:, a] * (y[:, a] - 1) / 2, y[:, a] * y[:, b])
     return pairs @ q.edge_weight
+
+
+def merge_node_classes(q: Quotient, parts: list[Ints]) -> Quotient:
+    """Node classes put together: each node gets the most that one of its part has."""
+    return replace(
+        q,
+        demand=np.array([q.demand[p].min(axis=0) for p in parts]),
+        room=np.array([q.room[p].max(axis=0) for p in parts]),
+        most=np.array([q.most[p].max(axis=0) for p in parts]),
+        slots=np.array([q.slots[p].max() for p in parts]),
+        nodes=np.array([q.nodes[p].sum() for p in parts]),
+        node_members=[np.concatenate([q.node_members[j] for j in p]) for p in parts],
+    )
 
 
 def patterns_of(q: Quotient, x: Ints) -> list[tuple[int, Ints]]:

@@ -11,7 +11,6 @@ subgradient steps look for good ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from headrace.solve.compiled import compiled, lean
 from headrace.solve.instance import Instance
 from headrace.solve.proof.integer_program import Budget
 from headrace.solve.proof.knapsack import class_sizes
-from headrace.solve.symmetry import Quotient, quotient, traffic_inside
+from headrace.solve.symmetry import Quotient, merge_node_classes, quotient, traffic_inside
 
 WORK = 100_000_000  # additions and comparisons by default, about a second
 FEWEST_ROUNDS, MOST_ROUNDS = 50, 3_000
@@ -76,29 +75,20 @@ def most_kept_at_all(
     total = float(traffic_inside(q, q.count[None])[0])
     if total <= 0.0 or not len(q.nodes):
         return total
-    relaxation = _relaxation(_few_node_classes(q))
+    relaxation = _relaxation(few_node_classes(q))
     kept = _least_upper_bound(
         relaxation, total, Budget(_rounds(relaxation) if steps is None else steps, deadline)
     )
     return float(np.clip(kept + 1e-9 * total, 0.0, total))
 
 
-def _few_node_classes(q: Quotient) -> Quotient:
+def few_node_classes(q: Quotient) -> Quotient:
     """The instance with few node classes; nodes put together each get the most that one has."""
     classes = len(q.nodes)
     if classes <= MOST_NODE_CLASSES:
         return q
     by_room = np.lexsort((*q.room.T, q.most.sum(axis=1)))
-    buckets = np.array_split(by_room, MOST_NODE_CLASSES)
-    return replace(
-        q,
-        demand=np.array([q.demand[b].min(axis=0) for b in buckets]),
-        room=np.array([q.room[b].max(axis=0) for b in buckets]),
-        most=np.array([q.most[b].max(axis=0) for b in buckets]),
-        slots=np.array([q.slots[b].max() for b in buckets]),
-        nodes=np.array([q.nodes[b].sum() for b in buckets]),
-        node_members=[np.concatenate([q.node_members[j] for j in b]) for b in buckets],
-    )
+    return merge_node_classes(q, np.array_split(by_room, MOST_NODE_CLASSES))
 
 
 def _relaxation(q: Quotient) -> Relaxation:
