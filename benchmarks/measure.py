@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-PRODUCTION = Path(__file__).resolve().parents[2] / "shared" / "data" / "production_cluster.json"
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+PRODUCTION = DATA / "production_cluster.json"
+LARGE_PRODUCTION = DATA / "production_cluster_large.json"
 
 
 @dataclass(frozen=True, slots=True)

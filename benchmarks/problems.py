@@ -57,11 +57,9 @@ def suite(quick: bool) -> Iterator[tuple[str, str, Problem]]:
         yield "random", f"seed {seed}", problem_of(random_sections(seed))
 
 
-def production_problem() -> Problem:
-    """The production cluster with its 50 topologies."""
-    return problem_of(
-        {key: value for key, value in production(PRODUCTION).items() if key != "format"}
-    )
+def production_problem(path: Path = PRODUCTION) -> Problem:
+    """A production cluster; by default the one with 80 nodes and 50 topologies."""
+    return problem_of({key: value for key, value in production(path).items() if key != "format"})
 
 
 def large_cluster(

@@ -18,6 +18,7 @@ BENCHMARKS = (
     "starting",
     "placing",
     "both_models",
+    "bounding",
     "against_metis",
     "sizing",
     "sizers",

@@ -40,16 +40,21 @@ def no_bound(figure: str) -> Bound:
 
 
 def bound(
-    problem: Problem, figure: str, *, cheap: bool = False, deadline: Clock | None = None
+    problem: Problem,
+    figure: str,
+    *,
+    cheap: bool = False,
+    deadline: Clock | None = None,
+    thorough: bool = False,
 ) -> Bound:
     """A bound on a figure of the report; `cheap` ones need no solver and no compiled code.
 
     It is remembered, since many plans of one problem are judged, unless a deadline may cut it
-    short.
+    short. A `thorough` one is worked on until the deadline.
     """
     if deadline is None:
         return _remembered(problem, figure, cheap)
-    return _bound(problem, figure, cheap, deadline)
+    return _bound(problem, figure, cheap, deadline, thorough)
 
 
 @lru_cache(maxsize=16)
@@ -57,11 +62,13 @@ def _remembered(problem: Problem, figure: str, cheap: bool) -> Bound:
     return _bound(problem, figure, cheap, None)
 
 
-def _bound(problem: Problem, figure: str, cheap: bool, deadline: Clock | None) -> Bound:
+def _bound(
+    problem: Problem, figure: str, cheap: bool, deadline: Clock | None, thorough: bool = False
+) -> Bound:
     if figure == "inter_node_traffic":
-        return _crossing(problem, cheap, deadline)
+        return _crossing(problem, cheap, deadline, thorough)
     if figure == "network_cost":
-        return _network(problem, cheap, deadline)
+        return _network(problem, cheap, deadline, thorough)
     if figure == "max_rate":
         return _with_threads(problem, _rate_by_sums(problem) if cheap else _rate(problem))
     if figure == "nodes_used":
@@ -71,17 +78,17 @@ def _bound(problem: Problem, figure: str, cheap: bool, deadline: Clock | None) -
     return Bound(figure, 0.0, False, "trivial")
 
 
-def _network(problem: Problem, cheap: bool, deadline: Clock | None) -> Bound:
+def _network(problem: Problem, cheap: bool, deadline: Clock | None, thorough: bool) -> Bound:
     """What crosses between nodes costs at least as much as inside a rack."""
     worker, node, _ = problem.network
-    least = _crossing(problem, cheap, deadline)
+    least = _crossing(problem, cheap, deadline, thorough)
     if least.value is None:
         return replace(least, of="network_cost")
     alone = least.proven and len(problem.racks) == 1 and worker == 0
     return Bound("network_cost", node * least.value, alone, least.kind)
 
 
-def _crossing(problem: Problem, cheap: bool, deadline: Clock | None) -> Bound:
+def _crossing(problem: Problem, cheap: bool, deadline: Clock | None, thorough: bool) -> Bound:
     """Least inter-node traffic: the optimum where the problem is small, else a relaxation."""
     from headrace.solve.classes import classes_of
     from headrace.solve.proof.by_counts import least_crossing_by_counts
@@ -103,10 +110,11 @@ def _crossing(problem: Problem, cheap: bool, deadline: Clock | None) -> Bound:
         return unknown
 
     from headrace.solve.least_traffic.search import least_crossing_search
-    from headrace.solve.proof.bound import crossing_bound
+    from headrace.solve.proof.by_topology import WORK, crossing_bound_by_topology
     from headrace.solve.proof.exact import least_crossing
 
-    value, kind = crossing_bound(instance, deadline=deadline)
+    work = np.inf if thorough else WORK
+    value, kind = crossing_bound_by_topology(instance, work=work, deadline=deadline)
     if not small:
         return Bound(figure, value, False, kind)
     start = least_crossing_search(instance, steps=SEARCH_STEPS, deadline=deadline)

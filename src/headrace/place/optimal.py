@@ -22,7 +22,7 @@ from typing import Literal
 
 from headrace.errors import Infeasible, Unsupported
 from headrace.model.problem import Assignment, Problem, StatedProof
-from headrace.model.request import DEFAULT_REQUEST, Request, seconds_left
+from headrace.model.request import DEFAULT_REQUEST, Deadline, Request, seconds_left
 from headrace.place.building_blocks.too_little_room import too_little_room
 from headrace.place.headrace import assign_tasks
 from headrace.solve.classes import classes_of
@@ -33,6 +33,8 @@ from headrace.solve.proof.task_by_task import least_crossing_by_task
 from headrace.solve.symmetry import quotient
 
 DEFAULT_STEPS = 2_000  # minutes at the most; small problems need a handful
+# Above so many classes a proof is rarely in reach: most of the seconds are left for the bound.
+PROVABLE_CLASSES, SHARE_BEYOND = 64, 0.25
 
 
 def optimal(
@@ -74,11 +76,14 @@ def optimal(
 def solve_by_classes(instance: Instance, request: Request) -> Proof:
     """Our model: tasks and nodes that are alike are merged."""
     start = least_crossing_search(instance, seed=request.seed, deadline=request.deadline)
+    deadline = request.deadline
+    if isinstance(deadline, Deadline) and len(instance.count) > PROVABLE_CLASSES:
+        deadline = deadline.share(SHARE_BEYOND)
     return least_crossing(
         instance,
         start=None if start is None else start.x,
         steps=DEFAULT_STEPS if request.steps is None else request.steps,
-        deadline=request.deadline,
+        deadline=deadline,
     )
 
 

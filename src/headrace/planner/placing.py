@@ -85,7 +85,13 @@ def limit_of(problem: Problem, objective: str, algorithm: Algorithm, used: Deadl
     if used.seconds is None:
         return bound(problem, FIGURES[objective], cheap=cheap)
     left = max(used.seconds - used.elapsed, BOUND_SHARE * used.seconds)
-    return bound(problem, FIGURES[objective], cheap=cheap, deadline=Deadline(left, used.clock))
+    return bound(
+        problem,
+        FIGURES[objective],
+        cheap=cheap,
+        deadline=Deadline(left, used.clock),
+        thorough=algorithm.ours and introduction("place", algorithm.name).maturity == "exact",
+    )
 
 
 def time_to_check(used: Deadline, took: float) -> Deadline:

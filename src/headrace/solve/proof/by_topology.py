@@ -19,8 +19,10 @@ from headrace.solve.proof.certificate import Bounds, Estimate, kept_bounds
 from headrace.solve.proof.prices import Work
 from headrace.solve.symmetry import Quotient, merge_node_classes, quotient, traffic_inside
 
-WORK = 300_000_000  # visits by default, most of a second
+WORK = 400_000_000  # visits by default, about a second
 MOST_CLASSES = 400  # above, prices do not converge in time, and the quick bound is all there is
+FEW_CLASSES = 40  # up to here, prices converge in a moment
+QUICK_ROUNDS, QUICK_WORK = 300, 50_000_000  # of the quick bound where prices follow, and visits
 FIRST_WORK = 30_000_000  # visits for a first bound of a topology, roughly
 SUFFICIENT = (
     1.25  # times what a topology needs: nodes with less room than these are as good as they
@@ -77,9 +79,18 @@ def _topology(instance: Instance, work: Work) -> _Topology | None:
     fits = ((q.demand * q.count[None, :, None]).sum(axis=1) <= q.room).all(axis=1)
     if (fits & (q.most == q.count).all(axis=1) & (q.slots > 0)).any() and not q.slots_matter:
         return None
-    if len(q.count) > MOST_CLASSES:
-        return _Topology(total, iter([Estimate(most_kept_at_all(q, deadline=work.deadline), 0.0)]))
-    return _Topology(total, kept_bounds(relaxed(q), work))
+    return _Topology(total, _bounds(q, work))
+
+
+def _bounds(q: Quotient, work: Work) -> Bounds:
+    """Bounds on the traffic kept: a quick one where prices take long, then ever better ones."""
+    many = len(q.count) > MOST_CLASSES
+    if len(q.count) > FEW_CLASSES:
+        rounds = None if many else QUICK_ROUNDS
+        yield Estimate(most_kept_at_all(q, steps=rounds, deadline=work.deadline), 0.0)
+        work.spend(QUICK_WORK)
+    if not many:
+        yield from kept_bounds(relaxed(q), work)
 
 
 def relaxed(q: Quotient) -> Quotient:

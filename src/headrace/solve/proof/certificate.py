@@ -56,16 +56,17 @@ def kept_bounds(q: Quotient, work: Work) -> Bounds:
 def _raise_prices(master: Master, work: Work) -> Bounds:
     """Bounds from prices that are raised by less and less."""
     prices: Prices | None = None
-    for share in RAISES:
-        scale = 1.0 + share
-        worth: Floats | None = None
-        while worth is None:
+    for scale in 1.0 + np.array(RAISES):
+        found = True
+        while found:
             prices = converge(master, prices, work, scale)
             if prices is None or work.spent():
                 return
             worth = yield from _sure_worth(master, prices, scale, work)
-        upper = scale * float(prices.task @ master.q.count) + float(worth @ master.q.nodes)
-        yield Estimate(min(upper, master.total), prices.program)
+            found = worth is None
+            if worth is not None:
+                upper = scale * float(prices.task @ master.q.count) + float(worth @ master.q.nodes)
+                yield Estimate(min(upper, master.total), prices.program)
 
 
 def _sure_worth(

@@ -13,16 +13,16 @@ at: the others are enumerated, and an integer program over them decides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from headrace.model.arrays import Floats, Ints
-from headrace.solve import highs
 from headrace.solve.proof.greedy_patterns import grow_patterns
 from headrace.solve.proof.integer_program import Budget, IntegerProgram, maximise
-from headrace.solve.proof.knapsack import Knapsack, KnapsackSearch, knapsack_of
+from headrace.solve.proof.knapsack import Knapsack, KnapsackSearch
 from headrace.solve.proof.knapsack_search import advance_search, start_search
+from headrace.solve.proof.prices import Master, Work, converge, master_of, solve_master
 from headrace.solve.symmetry import Quotient, traffic_inside
 
 NodePatterns = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds something
@@ -32,7 +32,6 @@ CONVERGED = 2e-4  # of all traffic: the first slack is far more
 STEP_WORK = 150_000_000  # class and neighbour visits of a search per step, about half a second
 QUICK_PART = 15  # of a step, for a search that only looks whether some pattern pays
 BEST_FOUND = 32  # patterns that a search for the best hands over
-COLUMNS_KEPT = 3_000  # in the master program; beyond, the worst leave
 COLUMN_LIMIT = 200_000  # of an enumeration: an integer program over more is hopeless
 FIRST_SLACK = 0.002  # of the traffic kept: how far below the bound to look for the optimum at first
 MORE_SLACK = 3.0
@@ -47,42 +46,8 @@ class KeptTraffic:
     done: bool  # the plan is the best there is, or there is none
 
 
-@dataclass(slots=True, eq=False)
-class _Master:
-    """The patterns known so far, each once."""
-
-    q: Quotient
-    knapsacks: list[Knapsack]
-    pattern: list[Ints] = field(default_factory=list[Ints])
-    of_class: list[int] = field(default_factory=list[int])
-    kept: list[float] = field(default_factory=list[float])
-    known: set[tuple[int, bytes]] = field(default_factory=set[tuple[int, bytes]])
-
-    def add(self, j: int, patterns: Ints) -> int:
-        """Take in the patterns [P, C] for node class j; how many were new."""
-        new = 0
-        for pattern, kept in zip(patterns, traffic_inside(self.q, patterns), strict=True):
-            key = (j, pattern.tobytes())
-            if key not in self.known:
-                self.known.add(key)
-                self.pattern.append(pattern.copy())
-                self.of_class.append(j)
-                self.kept.append(float(kept))
-                new += 1
-        return new
-
-    def keep(self, chosen: Ints) -> None:
-        """Forget all patterns but the chosen."""
-        self.pattern = [self.pattern[p] for p in chosen]
-        self.of_class = [self.of_class[p] for p in chosen]
-        self.kept = [self.kept[p] for p in chosen]
-        self.known = {
-            (j, pattern.tobytes()) for j, pattern in zip(self.of_class, self.pattern, strict=True)
-        }
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class _Prices:
+class _SurePrices:
     """Prices of the tasks, and the bound that they give."""
 
     task: Floats  # [C]
@@ -97,12 +62,10 @@ def most_kept(
 
     All gains are multiples of `unit`, if given.
     """
-    weight = q.weights()
-    master = _Master(q, [knapsack_of(q, weight, j) for j in range(len(q.nodes))])
+    master = master_of(q)
     for j, pattern in start or []:
         master.add(j, pattern[None])
-    for j in range(len(q.nodes)):
-        master.add(j, np.diag(np.minimum(q.most[j], 1))[q.most[j] > 0])
+    converge(master, None, Work(deadline=budget.deadline))  # good patterns to start with
     value = _value(q, start)
     prices = _relax(master, value, budget)
     if prices is None:
@@ -112,30 +75,26 @@ def most_kept(
     return _close(master, start, prices, budget, unit)
 
 
-def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | None:
+def _relax(master: Master, value_known: float, budget: Budget) -> _SurePrices | None:
     """Prices at the optimum of the linear relaxation, or near it if the budget ends.
 
     None if it ends before there are any.
     """
     q = master.q
-    everything, tolerance = _everything(q), 1e-2 * _tolerance(q)
+    everything, tolerance = master.total, 1e-2 * _tolerance(q)
     # For leaving a task out; what is enough shows when the relaxation leaves none out.
     penalty = 2.0 * everything + 1.0
-    best: _Prices | None = None
+    best: _SurePrices | None = None
     smoothing = SMOOTHING
     while not budget.spent():
         budget.spend()
-        value, task, node, unused_type_notes = _linear(master, penalty)
+        value, task, node, left_out = solve_master(master, penalty)
         if best is not None:
             near = CONVERGED * max(everything, abs(value))
             if np.isfinite(value_known):  # a bound much closer than the known plan is of no use
                 near = max(near, 0.05 * (best.upper - value_known))
             if best.upper < -_tolerance(q) or best.upper - value <= near:
-                if (
-                    unused_type_notes <= 1e-7
-                    or best.upper < -_tolerance(q)
-                    or penalty > 1e12 * everything
-                ):
+                if left_out <= 1e-7 or best.upper < -_tolerance(q) or penalty > 1e12 * everything:
                     break
                 penalty *= 10.0
                 continue
@@ -158,7 +117,7 @@ def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | Non
             added += master.add(j, found[_paying(master, j, found, task, node, tolerance)])
         upper = float(trial @ q.count + worth @ q.nodes) + tolerance
         if best is None or upper < best.upper:
-            best = _Prices(trial, worth, upper)
+            best = _SurePrices(trial, worth, upper)
             smoothing = SMOOTHING
         elif not added:
             if smoothing == 0.0:
@@ -168,7 +127,7 @@ def _relax(master: _Master, value_known: float, budget: Budget) -> _Prices | Non
 
 
 def _add_greedy(
-    master: _Master, trial: Floats, task: Floats, node: Floats, tolerance: float
+    master: Master, trial: Floats, task: Floats, node: Floats, tolerance: float
 ) -> tuple[int, Floats]:
     """Add patterns found by greed that pay; how many, and the best worth of each node class."""
     classes = len(trial)
@@ -184,7 +143,7 @@ def _add_greedy(
 
 
 def _paying(
-    master: _Master, j: int, patterns: Ints, task: Floats, node: Floats, tolerance: float
+    master: Master, j: int, patterns: Ints, task: Floats, node: Floats, tolerance: float
 ) -> Ints:
     return np.flatnonzero(
         traffic_inside(master.q, patterns) - patterns @ task - node[j] > tolerance
@@ -218,36 +177,12 @@ def _best(knapsack: Knapsack, search: KnapsackSearch, budget: Budget) -> tuple[f
     return max(float(search.floor[0]), 0.0), np.concatenate(found)
 
 
-def _linear(master: _Master, penalty: float) -> tuple[float, Floats, Floats, float]:
-    """Value, task prices, node prices and tasks left out of the relaxed master program."""
-    from scipy.sparse import csr_array, hstack
-
-    q = master.q
-    patterns = len(master.pattern)
-    classes, node_classes = len(q.count), len(q.nodes)
-    shape = csr_array(np.array(master.pattern, dtype=np.float64).reshape(patterns, classes).T)
-    unused_type_notes = csr_array((np.ones(classes), (np.arange(classes), np.arange(classes))))
-    on_node = csr_array(
-        (np.ones(patterns), (master.of_class, np.arange(patterns))),
-        shape=(node_classes, patterns + classes),
-    )
-    result = highs.solve_linear_program(
-        np.concatenate([-np.array(master.kept), np.full(classes, penalty)]),
-        A_ub=on_node,
-        b_ub=q.nodes,
-        A_eq=hstack([shape, unused_type_notes], format="csr"),
-        b_eq=q.count,
-        method="highs-ds",
-    )
-    task, node = -result.eqlin.marginals, -result.ineqlin.marginals
-    if patterns > COLUMNS_KEPT:
-        shortfall = node[master.of_class] + np.array(master.pattern) @ task - np.array(master.kept)
-        master.keep(np.sort(np.argsort(shortfall, kind="stable")[: COLUMNS_KEPT // 2]))
-    return -float(result.fun), task, node, float(result.x[patterns:].sum())
-
-
 def _close(
-    master: _Master, plan: NodePatterns | None, prices: _Prices, budget: Budget, unit: float | None
+    master: Master,
+    plan: NodePatterns | None,
+    prices: _SurePrices,
+    budget: Budget,
+    unit: float | None,
 ) -> KeptTraffic:
     """Look ever further below the bound, until a plan is found or nothing is left to look at."""
     q = master.q
@@ -283,7 +218,7 @@ def _close(
 
 
 def _enumerate(
-    knapsacks: list[Knapsack], prices: _Prices, slack: float, budget: Budget
+    knapsacks: list[Knapsack], prices: _SurePrices, slack: float, budget: Budget
 ) -> tuple[list[int], list[Ints], bool]:
     """All patterns within the slack of the best of their node class, and whether these are all."""
     of_class: list[int] = []

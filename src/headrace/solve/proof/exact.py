@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.model.arrays import Ints
 from headrace.solve.instance import Instance
-from headrace.solve.proof.bound import most_kept_at_all
+from headrace.solve.proof.by_topology import crossing_bound_by_topology
 from headrace.solve.proof.column_generation import KeptTraffic, NodePatterns, most_kept
 from headrace.solve.proof.integer_program import Budget, common_unit, maximise
 from headrace.solve.proof.patterns import node_patterns, piece_model
@@ -56,7 +56,8 @@ def least_crossing(
             np.zeros(instance.allowed.shape, dtype=np.int64), 0.0, True, "exact", "done", False
         )
     budget = Budget(steps, deadline)
-    kept, kind = _most_kept(q, None if start is None else patterns_of(q, start), budget)
+    known = None if start is None else patterns_of(q, start)
+    kept, kind = _most_kept(instance, q, known, budget)
     if kept.done and kept.placed is None and start is None:
         return Proof(None, np.inf, False, "exact", "done", True)
     x = None if kept.placed is None else counts_of(instance, q, kept.placed)
@@ -69,7 +70,9 @@ def least_crossing(
     return Proof(x, max(bound, 0.0), False, kind if bound > 0.0 else "trivial", stopped, False)
 
 
-def _most_kept(q: Quotient, known: NodePatterns | None, budget: Budget) -> tuple[KeptTraffic, str]:
+def _most_kept(
+    instance: Instance, q: Quotient, known: NodePatterns | None, budget: Budget
+) -> tuple[KeptTraffic, str]:
     """The most traffic that can be kept, and the kind of the bound on it.
 
     Pieces decide where they are few; column generation where they are many or cannot decide.
@@ -81,8 +84,9 @@ def _most_kept(q: Quotient, known: NodePatterns | None, budget: Budget) -> tuple
         if by_pieces.done:
             return by_pieces, "exact"
         known = by_pieces.placed
-    # Cheap, and better than what column generation has when it is stopped early.
-    upper, kind = most_kept_at_all(q, deadline=budget.deadline), "lagrangian"
+    # Cheap, and better than what the exact way has when it is stopped early.
+    least, kind = crossing_bound_by_topology(instance, deadline=budget.deadline)
+    upper = instance.total_weight - least
     if by_pieces is not None and by_pieces.upper < upper:
         upper, kind = by_pieces.upper, "pieces"
     further = most_kept(q, known, budget, unit=unit) if small else KeptTraffic(known, np.inf, False)
