@@ -88,7 +88,10 @@ def _relax(master: Master, value_known: float, budget: Budget) -> _SurePrices | 
     smoothing = SMOOTHING
     while not budget.spent():
         budget.spend()
-        value, task, node, left_out = solve_master(master, penalty)
+        solution = solve_master(master, penalty)
+        if solution is None:
+            break
+        value, task, node, left_out = solution
         if best is not None:
             near = CONVERGED * max(everything, abs(value))
             if np.isfinite(value_known):  # a bound much closer than the known plan is of no use

@@ -63,6 +63,7 @@ class Master:
     q: Quotient
     knapsacks: list[Knapsack]
     total: float  # all traffic
+    unit: float  # the most that one task exchanges
     pattern: list[Ints] = field(default_factory=list[Ints])
     of_class: list[int] = field(default_factory=list[int])
     kept: list[float] = field(default_factory=list[float])
@@ -83,6 +84,10 @@ class Master:
                 new += 1
         return new
 
+    def patterns(self) -> Ints:
+        """All of them, [P, C]."""
+        return np.array(self.pattern, dtype=np.int64).reshape(-1, len(self.q.count))
+
     def keep(self, chosen: Ints) -> None:
         """Forget all patterns but the chosen."""
         self.pattern = [self.pattern[p] for p in chosen]
@@ -97,7 +102,8 @@ def master_of(q: Quotient) -> Master:
     """A master program that knows every task alone on a node."""
     weight = q.weights()
     knapsacks = [knapsack_of(q, weight, j) for j in range(len(q.nodes))]
-    master = Master(q, knapsacks, float(traffic_inside(q, q.count[None])[0]))
+    exchanged = float((weight @ q.count).max(initial=0.0))
+    master = Master(q, knapsacks, float(traffic_inside(q, q.count[None])[0]), exchanged or 1.0)
     for j in range(len(q.nodes)):
         master.add(j, np.diag(np.minimum(q.most[j], 1))[q.most[j] > 0])
     return master
@@ -111,9 +117,12 @@ def converge(master: Master, known: Prices | None, work: Work, scale: float = 1.
     q, tolerance = master.q, 1e-9 * master.total
     # What it was worth to nodes may have changed: more patterns are known, or the scale is another.
     best = None if known is None else replace(known, guess=np.inf)
-    penalty = 2.0 * master.total + 1.0  # for a task left out
+    penalty = 2.0 * master.unit  # for a task left out
     while not work.spent():
-        value, task, node, left_out = solve_master(master, penalty)
+        solution = solve_master(master, penalty)
+        if solution is None:
+            break
+        value, task, node, left_out = solution
         work.spend(PROGRAM_WORK + ENTRY_WORK * len(master.pattern) * (len(task) + len(node)))
         added, smoothing = 0, 0.0 if best is None else SMOOTHING
         while True:
@@ -146,8 +155,8 @@ def _grow(master: Master, price: Floats, work: Work) -> tuple[list[Ints], Floats
     classes = len(price)
     patterns: list[Ints] = []
     most = np.zeros(len(master.knapsacks))
-    known = np.array(master.kept) - np.array(master.pattern) @ price
-    np.maximum.at(most, master.of_class, known)
+    known = np.array(master.kept) - master.patterns() @ price
+    np.maximum.at(most, np.array(master.of_class, dtype=np.int64), known)
     for j, knapsack in enumerate(master.knapsacks):
         found, worth = np.zeros((classes, classes), dtype=np.int64), np.zeros(classes)
         grow_patterns(knapsack, -price, found, worth)
@@ -157,29 +166,34 @@ def _grow(master: Master, price: Floats, work: Work) -> tuple[list[Ints], Floats
     return patterns, most
 
 
-def solve_master(master: Master, penalty: float) -> tuple[float, Floats, Floats, float]:
-    """Value, task prices, node prices and tasks left out of the relaxed master program."""
+def solve_master(master: Master, penalty: float) -> tuple[float, Floats, Floats, float] | None:
+    """Value, task prices, node prices and tasks left out of the relaxed master program.
+
+    None where the solver gives up, which it does on numbers of very different size.
+    """
     from scipy.sparse import csr_array, hstack
 
     q = master.q
     patterns = len(master.pattern)
     classes, node_classes = len(q.count), len(q.nodes)
-    shape = csr_array(np.array(master.pattern, dtype=np.float64).reshape(patterns, classes).T)
+    shape = csr_array(master.patterns().T.astype(np.float64))
     left_out = csr_array((np.ones(classes), (np.arange(classes), np.arange(classes))))
     on_node = csr_array(
         (np.ones(patterns), (master.of_class, np.arange(patterns))),
         shape=(node_classes, patterns + classes),
     )
     result = highs.solve_linear_program(
-        np.concatenate([-np.array(master.kept), np.full(classes, penalty)]),
+        np.concatenate([-np.array(master.kept), np.full(classes, penalty)]) / master.unit,
         A_ub=on_node,
         b_ub=q.nodes,
         A_eq=hstack([shape, left_out], format="csr"),
         b_eq=q.count,
         method="highs-ds",
     )
-    task, node = -result.eqlin.marginals, -result.ineqlin.marginals
+    if result.x is None or result.eqlin.marginals is None:
+        return None
+    task, node = -result.eqlin.marginals * master.unit, -result.ineqlin.marginals * master.unit
     if patterns > COLUMNS_KEPT:
-        shortfall = node[master.of_class] + np.array(master.pattern) @ task - np.array(master.kept)
+        shortfall = node[master.of_class] + master.patterns() @ task - np.array(master.kept)
         master.keep(np.sort(np.argsort(shortfall, kind="stable")[: COLUMNS_KEPT // 2]))
-    return -float(result.fun), task, node, float(result.x[patterns:].sum())
+    return -float(result.fun) * master.unit, task, node, float(result.x[patterns:].sum())
