@@ -45,6 +45,9 @@ FIRST_STEP = 0.001  # how much higher the first rate tried is, as a share
 LEAST_NODE_PRICE = 1e-6  # of the price between racks: nodes count a little even where they are free
 LEAST_STEP = 1e-4  # a smaller step is not worth a try
 JUST_ABOVE = 1e-6  # as a share
+FEW = 20_000  # classes x nodes up to which a rate is searched from two sides
+EVEN_STARTS = 4  # of which the fastest counts
+BATCH_STARTS = 2  # of tasks spread over more or fewer nodes
 THREAD_LEVELS = 6  # how often the rate is raised again where the threads of some nodes limit it
 
 
@@ -101,22 +104,36 @@ def search_counts(
     if objective == "rate":
         x = raise_rate(problem, classes, found.x, request)
         return reduce_traffic_at_same_rate(problem, classes, x, request)
-    x = improve_speed(
-        problem, classes, found.x, objective, seed=seed, steps=steps, deadline=deadline
-    )
     if objective == "batch":
-        # Plans between tasks packed together and tasks spread out are worse than both, so a search
-        # from one side never reaches the other: search from both.
-        costs = rate_costs(problem, classes)
-        cores = np.where(np.isfinite(costs.cores), costs.cores, 1.0)
-        starts = [*spread_tasks(classes.instance, costs.stage, cores)]
-        if starts:
-            start = min(starts, key=lambda counts: batch_time(problem, classes, counts))
-            other = improve_speed(
-                problem, classes, start, objective, seed=seed, steps=steps, deadline=deadline
-            )
-            x = min(x, other, key=lambda counts: batch_time(problem, classes, counts))
-    return x
+        return shorten_batch(problem, classes, found.x, request)
+    return improve_speed(
+        problem, classes, found.x, "balance", seed=seed, steps=steps, deadline=deadline
+    )
+
+
+def shorten_batch(problem: Problem, classes: Classes, x: Ints, request: Request) -> Ints:
+    """Counts with a short batch, from feasible ones.
+
+    Plans between tasks packed together and tasks spread out are worse than both, so a search from
+    one side never reaches the other: search from both, and from plans that fill nodes evenly.
+    """
+    costs = rate_costs(problem, classes)
+    cores = np.where(np.isfinite(costs.cores), costs.cores, 1.0)
+    limits = {"seed": request.seed, "steps": request.steps, "deadline": request.deadline}
+    fast = improve_speed(problem, classes, x, "rate", **limits)
+    even = improve_speed(problem, classes, x, "balance", **limits)
+
+    def seconds(counts: Ints) -> float:
+        return batch_time(problem, classes, counts)
+
+    spread = sorted(spread_tasks(classes.instance, costs.stage, cores), key=seconds)
+    starts = [x, *spread[:BATCH_STARTS], *sorted((fast, even), key=seconds)]
+    found = list(starts)
+    for start in starts:
+        if request.deadline is not None and request.deadline():
+            break
+        found.append(improve_speed(problem, classes, start, "batch", **limits))
+    return min(found, key=seconds)
 
 
 def gather_tasks(
@@ -200,16 +217,16 @@ def raise_rate_of_nodes(
     problem: Problem, classes: Classes, x: Ints, request: Request, enough: float
 ) -> Ints:
     """Counts with the highest rate that nodes sustain; more than `enough` is of no use."""
-    x = improve_speed(
-        problem,
-        classes,
-        x,
-        "rate",
-        seed=request.seed,
-        steps=request.steps,
-        deadline=request.deadline,
-        enough=enough,
-    )
+    seed, limits = request.seed, {"steps": request.steps, "deadline": request.deadline}
+    found = improve_speed(problem, classes, x, "rate", seed=seed, **limits, enough=enough)
+    if sustained_rate(problem, classes, found) < enough and classes.instance.allowed.size <= FEW:
+        # Evenly filled nodes are near the best where nothing is sent, and quickly found.
+        even = [
+            improve_speed(problem, classes, x, "balance", seed=seed + i, **limits)
+            for i in range(EVEN_STARTS)
+        ]
+        found = max([found, *even], key=lambda counts: sustained_rate(problem, classes, counts))
+    x = found
     if sustained_rate(problem, classes, x) >= enough:
         return x
     return pack_for_more_rate(problem, classes, x, request.seed, request.deadline)
