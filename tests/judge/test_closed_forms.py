@@ -53,7 +53,7 @@ def test_shuffled_tuples_cross_in_proportion_to_the_tasks_elsewhere() -> None:
 
 
 def test_network_cost_is_what_the_file_says_and_uplinks_are_shown() -> None:
-    cluster = {
+    cluster: Content = {
         "nodes": {"n1": {"rack": "r1"}, "n2": {"rack": "r1"}, "n3": {"rack": "r2"}},
         "network": {"worker": 0.5, "node": 2, "rack": 7},
         "racks": {"r2": {"uplink_mbps": 16}},

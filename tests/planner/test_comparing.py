@@ -62,8 +62,9 @@ def test_what_a_child_process_makes_is_what_this_one_makes() -> None:
         assert {**a, "seconds": 0} == {**b, "seconds": 0}
     nasiri = [hr.example("nasiri", file) for file in ("linear.yaml", "cluster-testbed.yaml")]
     sized = hr.compare(hr.load(*nasiri), stage="size", by=["nasiri", "lsa"], seconds=100)
-    assert isinstance(sized["nasiri"], Plan)
-    assert sized["nasiri"].tasks == hr.size(hr.load(*nasiri), by="nasiri").tasks
+    nasiri_plan = sized["nasiri"]
+    assert isinstance(nasiri_plan, Plan)
+    assert nasiri_plan.tasks == hr.size(hr.load(*nasiri), by="nasiri").tasks
     assert isinstance(sized["lsa"], Refusal)
 
 

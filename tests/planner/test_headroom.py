@@ -232,7 +232,7 @@ def test_provision_and_plan_keep_it_on_random_workloads() -> None:
     checked = tight = 0
     for seed in range(6):
         content, headroom = random_topology(4, kinds=2, seed=seed), (0.1, 0.25, 0.4)[seed % 3]
-        wanted = {"rate": 300.0} if seed % 2 else {"budget": 0.5}
+        wanted: dict[str, Any] = {"rate": 300.0} if seed % 2 else {"budget": 0.5}
         with label_failure(seed=seed, headroom=headroom, **wanted):
             rented = hr.provision(content, headroom=headroom, **wanted)
             planned = hr.plan(content, headroom=headroom, **wanted)

@@ -99,10 +99,11 @@ def compare(
     interrupted = False
     try:
         for row in results:
-            placed = isinstance(row, Plan) and stage == "place"
-            rows.append(_made_from(row, found) if placed else row)
+            if isinstance(row, Plan) and stage == "place":
+                row = _made_from(row, found)
+            rows.append(row)
             if show is not None:
-                show(rows[-1])
+                show(row)
     except KeyboardInterrupt:
         if not rows:
             raise

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from headrace.place.building_blocks.one_thread import (
     rate_of_threads,
     thread_limits,
 )
+from headrace.place.building_blocks.short_batch import shorten_batch
 from headrace.place.building_blocks.too_little_room import too_little_room
 from headrace.place.building_blocks.topologies import sum_demand_by_node
 from headrace.place.building_blocks.workers import workers_inside
@@ -37,8 +39,7 @@ from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.search import least_crossing_search
 from headrace.solve.rate.costs import RateCosts, rate_costs
 from headrace.solve.rate.full_nodes import fill_to_capacity
-from headrace.solve.rate.speed import batch_time, improve_speed, sustained_rate
-from headrace.solve.rate.spread import spread_tasks
+from headrace.solve.rate.speed import improve_speed, sustained_rate
 
 PACKINGS, PACKING_STEPS = 8, 20_000  # rates tried by packing, and steps of search for each
 FIRST_STEP = 0.001  # how much higher the first rate tried is, as a share
@@ -47,7 +48,6 @@ LEAST_STEP = 1e-4  # a smaller step is not worth a try
 JUST_ABOVE = 1e-6  # as a share
 FEW = 20_000  # classes x nodes up to which a rate is searched from two sides
 EVEN_STARTS = 4  # of which the fastest counts
-BATCH_STARTS = 2  # of tasks spread over more or fewer nodes
 THREAD_LEVELS = 6  # how often the rate is raised again where the threads of some nodes limit it
 
 
@@ -109,31 +109,6 @@ def search_counts(
     return improve_speed(
         problem, classes, found.x, "balance", seed=seed, steps=steps, deadline=deadline
     )
-
-
-def shorten_batch(problem: Problem, classes: Classes, x: Ints, request: Request) -> Ints:
-    """Counts with a short batch, from feasible ones.
-
-    Plans between tasks packed together and tasks spread out are worse than both, so a search from
-    one side never reaches the other: search from both, and from plans that fill nodes evenly.
-    """
-    costs = rate_costs(problem, classes)
-    cores = np.where(np.isfinite(costs.cores), costs.cores, 1.0)
-    limits = {"seed": request.seed, "steps": request.steps, "deadline": request.deadline}
-    fast = improve_speed(problem, classes, x, "rate", **limits)
-    even = improve_speed(problem, classes, x, "balance", **limits)
-
-    def seconds(counts: Ints) -> float:
-        return batch_time(problem, classes, counts)
-
-    spread = sorted(spread_tasks(classes.instance, costs.stage, cores), key=seconds)
-    starts = [x, *spread[:BATCH_STARTS], *sorted((fast, even), key=seconds)]
-    found = list(starts)
-    for start in starts:
-        if request.deadline is not None and request.deadline():
-            break
-        found.append(improve_speed(problem, classes, start, "batch", **limits))
-    return min(found, key=seconds)
 
 
 def gather_tasks(
@@ -217,14 +192,14 @@ def raise_rate_of_nodes(
     problem: Problem, classes: Classes, x: Ints, request: Request, enough: float
 ) -> Ints:
     """Counts with the highest rate that nodes sustain; more than `enough` is of no use."""
-    seed, limits = request.seed, {"steps": request.steps, "deadline": request.deadline}
-    found = improve_speed(problem, classes, x, "rate", seed=seed, **limits, enough=enough)
+    seed = request.seed
+    improve = partial(
+        improve_speed, problem, classes, x, steps=request.steps, deadline=request.deadline
+    )
+    found = improve("rate", seed=seed, enough=enough)
     if sustained_rate(problem, classes, found) < enough and classes.instance.allowed.size <= FEW:
         # Evenly filled nodes are near the best where nothing is sent, and quickly found.
-        even = [
-            improve_speed(problem, classes, x, "balance", seed=seed + i, **limits)
-            for i in range(EVEN_STARTS)
-        ]
+        even = [improve("balance", seed=seed + i) for i in range(EVEN_STARTS)]
         found = max([found, *even], key=lambda counts: sustained_rate(problem, classes, counts))
     x = found
     if sustained_rate(problem, classes, x) >= enough:

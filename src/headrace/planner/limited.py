@@ -75,7 +75,7 @@ def _send_answer(sender: Any, make: Callable[[], Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the child
     compiled = sys.modules.get("headrace.solve.compiled")
     if compiled is not None:
-        compiled.announce = lambda: sender.send(COMPILING)
+        vars(compiled)["announce"] = lambda: sender.send(COMPILING)
     try:
         message: tuple[bool, Any] = (True, make())
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it

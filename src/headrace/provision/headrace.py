@@ -67,9 +67,13 @@ def use_fewer_tasks(offer: Offer, plan: Provisioned, rate: float) -> Provisioned
     nodes, factor = len(load.problem.nodes), rate / load.spout_rate
     owner = np.repeat(np.arange(len(load.most)), [plan.tasks[c] for c in load.problem.components])
     x = np.bincount(owner * nodes + plan.assignment.node, minlength=len(load.most) * nodes)
-    limits = {"seed": offer.request.seed, "steps": offer.request.steps}
     found = trim_tasks(
-        load, x.reshape(-1, nodes), factor, deadline=offer.request.deadline, **limits
+        load,
+        x.reshape(-1, nodes),
+        factor,
+        deadline=offer.request.deadline,
+        seed=offer.request.seed,
+        steps=offer.request.steps,
     )
     if found is None or found.sum() >= x.sum():
         return plan
