@@ -43,13 +43,13 @@ def test_a_scheduler_that_does_not_look_at_its_deadline_is_stopped(
     def show(row: Outcome) -> None:
         shown.append(row.scheduler)
 
-    table = hr.compare(QUICKSTART, by=[sleeps, "storm-even"], seconds=0.2, show=show)
+    table = hr.compare(QUICKSTART, by=[sleeps, "storm-even"], seconds=4, show=show)
     assert time.monotonic() - start < 60
     assert shown == ["sleeps", "storm-even"]
     stopped = table["sleeps"]
     assert isinstance(stopped, Refusal)
-    assert stopped.error.message == "no plan after 0.8 s, when it was stopped"
-    assert stopped.seconds >= 0.8
+    assert stopped.error.message == "no plan after 6.5 s, when it was stopped"
+    assert stopped.seconds >= 6.5
     assert isinstance(table["storm-even"], Plan)
 
 
