@@ -106,9 +106,29 @@ def search_counts(
         return reduce_traffic_at_same_rate(problem, classes, x, request)
     if objective == "batch":
         return shorten_batch(problem, classes, found.x, request)
-    return improve_speed(
-        problem, classes, found.x, "balance", seed=seed, steps=steps, deadline=deadline
+    return even_out_load(problem, classes, found.x, request)
+
+
+def even_out_load(problem: Problem, classes: Classes, x: Ints, request: Request) -> Ints:
+    """Counts that fill nodes evenly: the evenest of several searches, one from a high rate."""
+    improve = partial(
+        improve_speed, problem, classes, steps=request.steps, deadline=request.deadline
     )
+    found = [improve(x, "balance", seed=request.seed + i) for i in range(EVEN_STARTS)]
+    fast = improve(x, "rate", seed=request.seed)
+    found += [fast, improve(fast, "balance", seed=request.seed)]
+    costs = rate_costs(problem, classes)
+    if costs.send_points > 0:  # what sending costs is known to the search alone
+        return found[0]
+    points = (costs.grows + costs.fixed)[problem.node_type]  # [N, C]
+    stated = np.isfinite(costs.installed) & (costs.installed > 0)
+
+    def unevenness(counts: Ints) -> tuple[bool, float]:
+        used = (points * counts.T).sum(axis=1) + problem.taken[:, CPU]
+        share = np.divide(used, costs.installed, out=np.zeros(len(used)), where=stated)
+        return not bandwidth_suffices(problem, classes, counts), float(np.std(share))
+
+    return min(found, key=unevenness)
 
 
 def gather_tasks(
