@@ -121,7 +121,7 @@ def test_ctrl_c_prints_the_table_of_what_is_there(tmp_path: Path) -> None:
         shown += os.read(watched, 1000)
     assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes of the group
-    table, _ = process.communicate(timeout=60)
+    table, _ = process.communicate(timeout=300)
     os.close(watched)
     assert process.returncode == 130
     assert b"storm-even" in table
