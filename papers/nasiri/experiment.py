@@ -164,7 +164,7 @@ def compare_on_test_bed(layout: str, to: str) -> Compared:
     plan = size(work, "nasiri", options={"to": to})
     most = {"most_per_machine": EXHAUSTIVE_PER_MACHINE}
     exhaustive = size(work, "nasiri-optimal", options=most)
-    tasks, ours = tasks_of(plan), size(work, "headrace")
+    tasks, ours = tasks_of(plan), size(work, "headrace", options={"within": 0.0})
     orders = default(work, tasks)
     return Compared(
         tasks,
@@ -331,7 +331,10 @@ class Gain(NamedTuple):
 def gain_in(scenario: str, layout: str, to: str) -> Gain:
     """The counts of the proposed scheduler, in its own places and in those of Storm's default."""
     work = workload(layout, scenario)
-    plan, ours = size(work, "nasiri", options={"to": to}), size(work, "headrace")
+    plan, ours = (
+        size(work, "nasiri", options={"to": to}),
+        size(work, "headrace", options={"within": 0.0}),
+    )
     proposed, bound = outcome(plan), ours.report.bound.value or math.nan
     orders = default(work, tasks_of(plan))
     even = typical(orders)

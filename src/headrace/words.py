@@ -60,12 +60,13 @@ def plan_in_two_lines(plan: Plan) -> str:
 
 def comparison_in_lines(results: Iterable[Outcome]) -> str:
     """A comparison as Python prints it: a line per scheduler."""
-    rows = [(result.scheduler, _in_a_line(result)) for result in results]
+    rows = [(result.scheduler, result_in_a_line(result)) for result in results]
     width = max((len(name) for name, _ in rows), default=0)
     return "\n".join(f"{name:<{width}}  {words}" for name, words in rows)
 
 
-def _in_a_line(result: Outcome) -> str:
+def result_in_a_line(result: Outcome) -> str:
+    """What was found, in the figure asked for, or why nothing was."""
     if isinstance(result, Refusal):
         return f"refused: {result.error.message}"
     report = result.report

@@ -53,7 +53,7 @@ def test_shuffled_tuples_cross_in_proportion_to_the_tasks_elsewhere() -> None:
 
 
 def test_network_cost_is_what_the_file_says_and_uplinks_are_shown() -> None:
-    cluster = {
+    cluster: Content = {
         "nodes": {"n1": {"rack": "r1"}, "n2": {"rack": "r1"}, "n3": {"rack": "r2"}},
         "network": {"worker": 0.5, "node": 2, "rack": 7},
         "racks": {"r2": {"uplink_mbps": 16}},
@@ -73,6 +73,14 @@ def test_network_cost_is_what_the_file_says_and_uplinks_are_shown() -> None:
         "uplink_mbps": None,
     }
     assert (report.racks["r2"]["in_mbps"], report.racks["r2"]["uplink_mbps"]) == (mbps, 16)
+    assert not any("uplink" in note for note in report.notes)
+    cluster["racks"] = {"r1": {"uplink_mbps": 0.9}, "r2": {"uplink_mbps": 0.5}}
+    narrow = judged(content | {"cluster": cluster}, where)
+    assert [note for note in narrow.notes if "uplink" in note] == [
+        "rack r1: uplink out needs 1 Mbit/s, there is 0.9",
+        "rack r2: uplink in needs 1 Mbit/s, there is 0.5",
+    ]
+    assert narrow.feasible
 
 
 @pytest.mark.parametrize(

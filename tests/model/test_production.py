@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+import headrace as hr
+from headrace.cli import main
 from headrace.errors import InvalidInput
 from headrace.model.build import build
 from headrace.model.production import production
@@ -189,3 +192,31 @@ def test_empty_lists_are_refused(tmp_path: Path):
     for content in lists:
         with pytest.raises(InvalidInput, match="at least 1 item"):
             imported(tmp_path, content())
+
+
+def test_a_topology_without_components_is_a_note_and_the_others_are_planned(tmp_path: Path) -> None:
+    given, out = tmp_path / "given.json", tmp_path / "out.yaml"
+    given.write_text(json.dumps(changed(["topologies", 1, "components"], [])))
+    run = CliRunner().invoke(main, ["import", "production", str(given), "--out", str(out)])
+    assert run.exit_code == 0, run.output
+    assert "the topology `idle` has no components" in run.stderr
+    checked = CliRunner().invoke(main, ["check", str(out)])
+    assert checked.exit_code == 0, checked.output
+    assert "1 topologies, 3 components, 9 tasks" in checked.output
+    said = "the topology `idle` has no components; it is left out"
+    assert said in checked.output
+    plan = hr.place(out, by="storm-even")
+    assert plan.problem.topologies == ("clicks",)
+    assert said in plan.report.notes
+    assert {name.split("/")[0] for name in plan.node_of} == {"clicks"}
+
+
+def test_a_file_of_topologies_without_components_has_nothing_to_plan(tmp_path: Path) -> None:
+    nothing = changed(["topologies", 1, "components"], [])
+    nothing["topologies"] = nothing["topologies"][1:]
+    file = tmp_path / "given.json"
+    file.write_text(json.dumps(nothing))
+    with pytest.raises(InvalidInput, match=r"topologies: no topology has components"):
+        production(file)
+    with pytest.raises(InvalidInput, match=r"the topology `a` has no components"):
+        hr.place({"topologies": [{"name": "a"}, {"name": "b"}], "cluster": {"nodes": {"n": {}}}})

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import headrace as hr
 from headrace.checks.problems import Content, draw_document, problem_of
 from headrace.errors import HeadraceError, Infeasible
 from headrace.judge.report import Report, judge
@@ -277,3 +278,25 @@ def test_a_rate_below_the_given_one_is_no_reason_to_overload_a_node() -> None:
     assert report.feasible
     assert report.max_rate == pytest.approx(2 / 3)
     assert report.nodes_used == 2
+
+
+@pytest.mark.parametrize(
+    ("tasks", "cpu", "rate", "node"),
+    [
+        ((14, 18), (54, 53), 8702, {"cpu": 400, "bandwidth_mbps": 100}),
+        ((14, 9), (19, 12), 159, {"cpu": 200, "bandwidth_mbps": 100}),
+    ],
+)
+def test_no_simple_scheduler_has_a_shorter_batch_on_twelve_alike_nodes(
+    tasks: tuple[int, int], cpu: tuple[int, int], rate: float, node: dict[str, float]
+) -> None:
+    spout = {"spout": True, "rate": rate, "tasks": tasks[0], "cpu": cpu[0], "bytes": 100}
+    bolt = {"inputs": {"a": "shuffle"}, "tasks": tasks[1], "cpu": cpu[1]}
+    nodes = {"n{1..12}": {**node, "memory_mb": 4096}}
+    content = {"topology": {"components": {"a": spout, "b": bolt}}, "cluster": {"nodes": nodes}}
+    ours = hr.place(content, objective="batch").report.batch_seconds
+    assert ours is not None
+    for by in ("mt-scheduler", "meng-style", "storm-even", "tstorm"):
+        other = hr.place(content, by=by).report
+        if other.feasible and other.batch_seconds is not None:
+            assert ours <= other.batch_seconds * (1 + 1e-9), by

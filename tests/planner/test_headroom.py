@@ -14,6 +14,7 @@ from headrace.checks.problems import Content, draw_document
 from headrace.cli import main
 from headrace.errors import HeadraceError, Infeasible, InvalidInput
 from headrace.lab.families import random_sections
+from headrace.model.generate import random_topology
 from headrace.model.starter import STARTER
 from headrace.planner import Plan, breaks_headroom
 from tests.failures import label_failure
@@ -225,6 +226,24 @@ def test_provision_keeps_it(headroom: float, wanted: dict[str, Any]) -> None:
             assert plan.report.cost <= wanted.get("budget", plan.report.cost)
     plan = hr.plan(content, headroom=headroom, **wanted)
     assert_kept(plan, headroom)
+
+
+def test_provision_and_plan_keep_it_on_random_workloads() -> None:
+    checked = tight = 0
+    for seed in range(6):
+        content, headroom = random_topology(4, kinds=2, seed=seed), (0.1, 0.25, 0.4)[seed % 3]
+        wanted: dict[str, Any] = {"rate": 300.0} if seed % 2 else {"budget": 0.5}
+        with label_failure(seed=seed, headroom=headroom, **wanted):
+            rented = hr.provision(content, headroom=headroom, **wanted)
+            planned = hr.plan(content, headroom=headroom, **wanted)
+            for found in (rented, planned):
+                assert found.report.feasible
+                assert_kept(found, headroom)
+                assert not breaks_headroom(found)
+                checked += len(shares_in_use(found, "cpu"))
+                tight += found.report.headroom["cpu"] < headroom + 0.05
+    assert checked >= 12, "nodes"
+    assert tight >= 6, "the headroom hardly ever mattered"
 
 
 def test_the_starter_file_plans_nobody_above_four_fifths(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     Make = Callable[[Case, float], Sequence[Outcome]]  # from a case and the load asked about
 
+INTERRUPTED = "headrace.interrupted"  # of the context: whether Ctrl-C ended it early
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
@@ -77,15 +79,39 @@ def answer(files: tuple[str, ...], change: WhatIf, make: Make) -> Answer:
     return Answer(make(other, change.rate_factor or 1.0), other, change, before)
 
 
-def collect(results: Iterable[Outcome], total: int) -> Sequence[Outcome]:
-    """All results, with a line of progress on stderr where someone is watching."""
+def collect(
+    results: Iterable[Outcome], total: int, show: Callable[[Outcome], None] | None = None
+) -> Sequence[Outcome]:
+    """All results, or on Ctrl-C those that are there; exit status 130 then follows.
+
+    Where someone is watching, each is said on stderr as it comes: as `show` does, or in a line of
+    progress.
+    """
     found: list[Outcome] = []
-    for result in results:
-        found.append(result)
-        if sys.stderr.isatty():
-            last = len(found) == total
-            click.echo(f"\r\033[K{len(found)}/{total} {result.scheduler}", err=True, nl=last)
+    try:
+        for result in results:
+            found.append(result)
+            if not sys.stderr.isatty():
+                continue
+            if show is not None:
+                show(result)
+            else:
+                last = len(found) == total
+                click.echo(f"\r\033[K{len(found)}/{total} {result.scheduler}", err=True, nl=last)
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        click.get_current_context().meta[INTERRUPTED] = True
+        left = total - len(found)
+        click.echo(f"\nheadrace: stopped; {left} of {total} were not asked", err=True)
     return found
+
+
+def end_if_interrupted() -> None:
+    """End with the exit status of Ctrl-C where there was one."""
+    context = click.get_current_context()
+    if context.meta.get(INTERRUPTED):
+        context.exit(130)
 
 
 def finish(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.answers import answer, collect, finish
+from headrace.cli.answers import answer, collect, end_if_interrupted, finish
 from headrace.cli.choices import BUDGET, times
 from headrace.cli.moving import plan_in
 from headrace.cli.shared import (
@@ -67,7 +67,8 @@ def compare(
     """The same question to many algorithms, in one table; a refusal is a row like any other.
 
     FILES are what the stage reads: for `move` two plans, OLD and NEW.
-    Options of an algorithm are those of the file.
+    Options of an algorithm are those of the file. The seconds are for each algorithm; one that does
+    not keep to them is stopped. Ctrl-C keeps the rows that are there.
     """
     from headrace import planner
     from headrace.registry import names
@@ -89,11 +90,21 @@ def compare(
         else:
             wanted = {"budget": budget, "rate": times(rate, factor)}
             found = planner.compare_counts(stage, case.workload, by, **wanted, **limits)  # pyright: ignore[reportArgumentType]
-        return collect(found, len(by) or len(names(stage)))
+        return collect(found, len(by) or len(names(stage)), None if as_json else show_row)
 
     command = f"headrace compare {' '.join(files)} --stage {stage}"
     chosen = planner.yardstick(stage, objective, rate)
     finish(answer(files, what_if, make), as_json, out, command, yardstick=chosen)
+    end_if_interrupted()
+
+
+def show_row(result: Outcome) -> None:
+    """A result as it comes, in a line; the table of all of them follows at the end."""
+    from headrace.figures import duration
+    from headrace.words import result_in_a_line
+
+    took = duration(result.seconds)
+    click.echo(f"{result.scheduler:<18} {took:>8}  {result_in_a_line(result)}", err=True)
 
 
 def show_movers(

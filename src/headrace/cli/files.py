@@ -35,11 +35,12 @@ def check(files: tuple[str, ...], as_json: bool) -> None:
             "notes": list(problem.notes),
         }
     elif has_graph:
-        from headrace.model.components import components_of
+        from headrace.model.components import components_of, empty_topology_notes
 
         topologies, components = components_of(inputs, {})
         tasks = sum(c.spec.tasks for c in components)
         summary |= {"topologies": len(topologies), "components": len(components), "tasks": tasks}
+        summary["notes"] = list(empty_topology_notes(inputs))
     if as_json:
         print_json({"format": "headrace/1", "check": summary})
         return
@@ -107,7 +108,11 @@ def production(file: str, out: str | None) -> None:
     """
     from headrace.model.production import production as read_production
 
-    emit(read_production(file), out)
+    document = read_production(file)
+    emit(document, out)
+    for topology in document["topologies"]:
+        if not topology["components"]:
+            click.echo(f"note: the topology `{topology['name']}` has no components", err=True)
 
 
 @import_.command(name="spark-log")

@@ -21,7 +21,7 @@ from headrace.judge.survival import (
 from headrace.judge.thread_rate import absolute_rate, with_threads
 from headrace.judge.traffic import Traffic, Workers, traffic
 from headrace.judge.use import Use, use
-from headrace.model.arrays import Ints, distinct, totals
+from headrace.model.arrays import TOLERANCE, Ints, distinct, totals
 from headrace.model.headroom import within_headroom
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
@@ -118,6 +118,7 @@ def judge(
     too_full = broken_headroom(problem, left)
     survives = survival(problem, assignment, workers, used, full.value)
     unknown = [NOT_LOOKED_AT] if survives.any_node is None else []
+    narrow = _narrow_uplinks(problem, sent)
     report = Report(
         feasible=feasible,
         violations=tuple(broken),
@@ -145,7 +146,7 @@ def judge(
         nodes=_node_table(problem, sent, used),
         racks=_rack_table(problem, sent, used),
         unplaced={name: error.fields() for name, error in assignment.refused.items()},
-        notes=tuple(dict.fromkeys((*said, *notes, *unknown, *too_full))),
+        notes=tuple(dict.fromkeys((*said, *notes, *unknown, *too_full, *narrow))),
     )
     if not feasible or too_full:  # it is no plan for what was asked, so no bound on those is near
         return report
@@ -279,3 +280,15 @@ def _rack_table(problem: Problem, sent: Traffic, used: Use) -> dict[str, dict[st
                 "uplink_mbps": uplink if np.isfinite(uplink) else None,
             }
     return table
+
+
+def _narrow_uplinks(problem: Problem, sent: Traffic) -> list[str]:
+    """A line for each rack that sends or receives more than its uplink carries."""
+    lines: list[str] = []
+    for way, load in (("out", sent.rack_out_bytes), ("in", sent.rack_in_bytes)):
+        mbps = load * 8 / 1e6
+        for r in np.flatnonzero(mbps > problem.uplink_mbps * (1 + TOLERANCE)).tolist():
+            need, there = f"{float(mbps[r]):g}", f"{float(problem.uplink_mbps[r]):g}"
+            name = problem.racks[r] or "without a name"
+            lines.append(f"rack {name}: uplink {way} needs {need} Mbit/s, there is {there}")
+    return lines

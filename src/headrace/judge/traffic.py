@@ -71,16 +71,19 @@ def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Cross
     out_rack, in_rack = totals(problem.rack, out_node, racks), totals(problem.rack, in_node, racks)
     sent = float(emitted.sum())
     elsewhere = rest(copies, in_node)  # [N] copies of a tuple that go to other nodes
+    to_other_node = out_node * elsewhere
     to_other_rack = out_rack * rest(copies, in_rack)
     return Crossing(
         total=sent * copies + at_home,
-        inter_worker=float(emitted @ rest(copies, received)),
-        inter_node=float(out_node @ elsewhere),
+        # Sums instead of dot products: those are shared out to threads, which costs more than they
+        # take where the machine is busy.
+        inter_worker=float((emitted * rest(copies, received)).sum()),
+        inter_node=float(to_other_node.sum()),
         inter_rack=float(to_other_rack.sum()),
         to_other_worker=totals(
             workers.node, emitted * rest(in_node[workers.node], received), nodes
         ),
-        to_other_node=out_node * elsewhere,
+        to_other_node=to_other_node,
         from_other_node=in_node * rest(sent, out_node),
         to_other_rack=to_other_rack,
         from_other_rack=in_rack * rest(sent, out_rack),

@@ -34,6 +34,7 @@ class Comparison:
 
     rows: tuple[Outcome, ...]
     yardstick: Yardstick | None = None  # None: the objective of the plans
+    interrupted: bool = False  # by Ctrl-C: some schedulers were not asked
 
     @property
     def best(self) -> Plan | None:

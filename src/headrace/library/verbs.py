@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from headrace.library.case import Case, Source, as_case, load
 from headrace.library.comparison import Comparison
 from headrace.model.document import Headroom
 from headrace.model.plan import assignment_from
-from headrace.planner import Plan, TradeOff
+from headrace.planner import Outcome, Plan, TradeOff
 from headrace.planner.placing import check_objective
 from headrace.registry import By, names
 
@@ -72,10 +72,14 @@ def compare(
     steps: int | None = None,
     seconds: float | None = None,
     headroom: Headroom | None = None,
+    show: Callable[[Outcome], object] | None = None,
 ) -> Comparison:
     """The same case through many algorithms of a stage; absent: all. A refusal is a row too.
 
-    Stages are `place`, `size` and `provision`; a rate or a budget is for the latter two.
+    Stages are `place`, `size` and `provision`; a rate or a budget is for the latter two. The
+    seconds are for each algorithm; one that does not keep to them is stopped, and its row says so.
+    `show` is called with every row as it comes. Ctrl-C (KeyboardInterrupt) ends it with the rows
+    that are there, and `interrupted` says so.
 
     >>> import headrace as hr
     >>> table = hr.compare(hr.example("quickstart.yaml"), by=["headrace", "storm-even"])
@@ -91,11 +95,20 @@ def compare(
         results = planner.compare_counts(
             stage, found.workload, by, budget=budget, rate=rate, seed=seed, seconds=seconds
         )
-    rows = (
-        _made_from(row, found) if isinstance(row, Plan) and stage == "place" else row
-        for row in results
-    )
-    return Comparison(tuple(rows), chosen)
+    rows: list[Outcome] = []
+    interrupted = False
+    try:
+        for row in results:
+            if isinstance(row, Plan) and stage == "place":
+                row = _made_from(row, found)
+            rows.append(row)
+            if show is not None:
+                show(row)
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        interrupted = True
+    return Comparison(tuple(rows), chosen, interrupted)
 
 
 def trade_off(

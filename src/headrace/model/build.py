@@ -18,7 +18,7 @@ from headrace.model.cluster import (
     nodes_of,
     prices,
 )
-from headrace.model.components import NamedComponent, components_of
+from headrace.model.components import NamedComponent, components_of, empty_topology_notes
 from headrace.model.document import Network, Node, Topology
 from headrace.model.headroom import headroom_of
 from headrace.model.keys import holding_of
@@ -38,7 +38,7 @@ def build(inputs: Inputs, *, tasks: Mapping[str, int] | None = None) -> Problem:
     topologies, components = components_of(inputs, tasks or {})
     nodes = nodes_of(inputs)
     resources = ("cpu", "memory_mb", *sorted(_further_resources(nodes, components)))
-    notes = list(inventory_notes(inputs))
+    notes = [*empty_topology_notes(inputs), *inventory_notes(inputs)]
     flow = DataFlow.of(inputs, topologies, components, notes)
     of_components = _component_fields(inputs, components, nodes, resources, flow.rate, notes)
     problem = Problem(

@@ -87,7 +87,22 @@ def _topologies(inputs: Inputs) -> list[tuple[Topology, tuple[Key, ...]]]:
                 ("topologies", i, "name"),
                 f"the topology `{name}` is given twice; names must differ",
             )
-    return [(topology, ("topologies", i)) for i, topology in enumerate(document.topologies)]
+    found = [(topology, ("topologies", i)) for i, topology in enumerate(document.topologies)]
+    if document.tasks is not None or not any(t.components for t in document.topologies):
+        return found
+    return [(topology, path) for topology, path in found if topology.components]
+
+
+def empty_topology_notes(inputs: Inputs) -> tuple[str, ...]:
+    """A line for every topology without components, beside others that have some."""
+    document = inputs.document
+    if document.tasks is not None or not any(t.components for t in document.topologies or ()):
+        return ()
+    return tuple(
+        f"the topology `{topology.name}` has no components; it is left out"
+        for topology in document.topologies or ()
+        if not topology.components
+    )
 
 
 def _listed(

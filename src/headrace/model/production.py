@@ -57,7 +57,7 @@ class Submitted(Section):
     name: str = Field(min_length=1, pattern="^[^/]+$")
     priority: int = 0
     worker_max_heap_mb: Positive | None = None
-    components: tuple[Part, ...] = Field(min_length=1)
+    components: tuple[Part, ...]
 
 
 class Supervisor(Section):
@@ -88,6 +88,8 @@ def production(path: str | Path) -> dict[str, Any]:
     file = File(str(path), text, cast("dict[str, Any]", content))
     layout = validate_file_as(Layout, file)
     _check_names(file, layout)
+    if not any(topology.components for topology in layout.topologies):
+        raise InvalidInput(f"{file.at(('topologies',))}: no topology has components")
     return {
         "format": FORMAT,
         "topologies": [_topology(topology) for topology in layout.topologies],

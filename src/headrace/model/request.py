@@ -63,3 +63,10 @@ class Deadline:
 def seconds_left(deadline: Callable[[], bool] | None) -> float | None:
     """How long a solver that cannot ask a deadline may take; None where that is not known."""
     return deadline.left if isinstance(deadline, Deadline) else None
+
+
+def share_of(deadline: Callable[[], bool] | None, share: float) -> Callable[[], bool] | None:
+    """A deadline after a share of what is left; the same where that is not known."""
+    if not isinstance(deadline, Deadline) or deadline.left is None:
+        return deadline
+    return Deadline(share * deadline.left, deadline.clock)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from headrace.place.building_blocks.one_thread import (
     rate_of_threads,
     thread_limits,
 )
+from headrace.place.building_blocks.short_batch import shorten_batch
 from headrace.place.building_blocks.too_little_room import too_little_room
 from headrace.place.building_blocks.topologies import sum_demand_by_node
 from headrace.place.building_blocks.workers import workers_inside
@@ -37,14 +39,15 @@ from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.search import least_crossing_search
 from headrace.solve.rate.costs import RateCosts, rate_costs
 from headrace.solve.rate.full_nodes import fill_to_capacity
-from headrace.solve.rate.speed import batch_time, improve_speed, sustained_rate
-from headrace.solve.rate.spread import spread_tasks
+from headrace.solve.rate.speed import improve_speed, sustained_rate
 
 PACKINGS, PACKING_STEPS = 8, 20_000  # rates tried by packing, and steps of search for each
 FIRST_STEP = 0.001  # how much higher the first rate tried is, as a share
 LEAST_NODE_PRICE = 1e-6  # of the price between racks: nodes count a little even where they are free
 LEAST_STEP = 1e-4  # a smaller step is not worth a try
 JUST_ABOVE = 1e-6  # as a share
+FEW = 20_000  # classes x nodes up to which a rate is searched from two sides
+EVEN_STARTS = 4  # of which the fastest counts
 THREAD_LEVELS = 6  # how often the rate is raised again where the threads of some nodes limit it
 
 
@@ -101,22 +104,31 @@ def search_counts(
     if objective == "rate":
         x = raise_rate(problem, classes, found.x, request)
         return reduce_traffic_at_same_rate(problem, classes, x, request)
-    x = improve_speed(
-        problem, classes, found.x, objective, seed=seed, steps=steps, deadline=deadline
-    )
     if objective == "batch":
-        # Plans between tasks packed together and tasks spread out are worse than both, so a search
-        # from one side never reaches the other: search from both.
-        costs = rate_costs(problem, classes)
-        cores = np.where(np.isfinite(costs.cores), costs.cores, 1.0)
-        starts = [*spread_tasks(classes.instance, costs.stage, cores)]
-        if starts:
-            start = min(starts, key=lambda counts: batch_time(problem, classes, counts))
-            other = improve_speed(
-                problem, classes, start, objective, seed=seed, steps=steps, deadline=deadline
-            )
-            x = min(x, other, key=lambda counts: batch_time(problem, classes, counts))
-    return x
+        return shorten_batch(problem, classes, found.x, request)
+    return even_out_load(problem, classes, found.x, request)
+
+
+def even_out_load(problem: Problem, classes: Classes, x: Ints, request: Request) -> Ints:
+    """Counts that fill nodes evenly: the evenest of several searches, one from a high rate."""
+    improve = partial(
+        improve_speed, problem, classes, steps=request.steps, deadline=request.deadline
+    )
+    found = [improve(x, "balance", seed=request.seed + i) for i in range(EVEN_STARTS)]
+    fast = improve(x, "rate", seed=request.seed)
+    found += [fast, improve(fast, "balance", seed=request.seed)]
+    costs = rate_costs(problem, classes)
+    if costs.send_points > 0:  # what sending costs is known to the search alone
+        return found[0]
+    points = (costs.grows + costs.fixed)[problem.node_type]  # [N, C]
+    stated = np.isfinite(costs.installed) & (costs.installed > 0)
+
+    def unevenness(counts: Ints) -> tuple[bool, float]:
+        used = (points * counts.T).sum(axis=1) + problem.taken[:, CPU]
+        share = np.divide(used, costs.installed, out=np.zeros(len(used)), where=stated)
+        return not bandwidth_suffices(problem, classes, counts), float(np.std(share))
+
+    return min(found, key=unevenness)
 
 
 def gather_tasks(
@@ -200,16 +212,16 @@ def raise_rate_of_nodes(
     problem: Problem, classes: Classes, x: Ints, request: Request, enough: float
 ) -> Ints:
     """Counts with the highest rate that nodes sustain; more than `enough` is of no use."""
-    x = improve_speed(
-        problem,
-        classes,
-        x,
-        "rate",
-        seed=request.seed,
-        steps=request.steps,
-        deadline=request.deadline,
-        enough=enough,
+    seed = request.seed
+    improve = partial(
+        improve_speed, problem, classes, x, steps=request.steps, deadline=request.deadline
     )
+    found = improve("rate", seed=seed, enough=enough)
+    if sustained_rate(problem, classes, found) < enough and classes.instance.allowed.size <= FEW:
+        # Evenly filled nodes are near the best where nothing is sent, and quickly found.
+        even = [improve("balance", seed=seed + i) for i in range(EVEN_STARTS)]
+        found = max([found, *even], key=lambda counts: sustained_rate(problem, classes, counts))
+    x = found
     if sustained_rate(problem, classes, x) >= enough:
         return x
     return pack_for_more_rate(problem, classes, x, request.seed, request.deadline)

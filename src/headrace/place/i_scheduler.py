@@ -14,7 +14,8 @@ Differs   METIS splits by recursive bisection, as in p-scheduler (its k-way meth
           no plan or nodes run out above phi, all tasks are fused, and the nodes of the last class
           share what is left. phi comes from a table measured with `headrace lab calibrate` on our
           solver (option table: another such file). Where a node has fewer than ceil(t / T) slots,
-          all its slots are used. With hard capacities: i-scheduler-hard.
+          all its slots are used. theta is for all topologies together, and the model ends after
+          300 steps of the solver. With hard capacities: i-scheduler-hard.
 Ceiling   cpu
 """
 
@@ -39,7 +40,6 @@ from headrace.place.building_blocks.metis_parts import Partitioner, graph_partit
 from headrace.place.building_blocks.topologies import each_topology
 
 
-@each_topology
 def i_scheduler(
     problem: Problem,
     request: Request = DEFAULT_REQUEST,
@@ -50,6 +50,32 @@ def i_scheduler(
     phi: int | None = None,
     table: str | None = None,
     theta: float = 5.0,
+) -> Assignment:
+    """Algorithm 4 for each topology; the model's theta seconds are for all of them together."""
+    theta /= len(problem.topologies)
+    return place_topology(
+        problem,
+        request,
+        alpha=alpha,
+        max_tasks_per_worker=max_tasks_per_worker,
+        partitioner=partitioner,
+        phi=phi,
+        table=table,
+        theta=theta,
+    )
+
+
+@each_topology
+def place_topology(
+    problem: Problem,
+    request: Request,
+    *,
+    alpha: float,
+    max_tasks_per_worker: int,
+    partitioner: Partitioner,
+    phi: int | None,
+    table: str | None,
+    theta: float,
 ) -> Assignment:
     """Algorithm 4: tasks to nodes by fusing and solving, then each node's tasks to its workers."""
     pairs = problem.task_pairs()

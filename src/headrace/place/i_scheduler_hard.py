@@ -10,7 +10,7 @@ Differs   from i-scheduler, the published one: parts come from a search that kee
           long as there are more than phi vertices. Nodes of one task end the fusing instead of
           dividing by zero; tasks and capacities are loads of every resource. Where nodes run out
           before the tasks, the first level of p-scheduler-hard takes over. Where a node has fewer
-          than ceil(t / T) slots, all its slots are used.
+          than ceil(t / T) slots, all its slots are used. theta is for all topologies together.
 Ceiling   cpu
 """
 
@@ -37,7 +37,6 @@ from headrace.place.p_scheduler_hard import demand_by_type, first_level
 from headrace.solve.cut.partition import partition
 
 
-@each_topology
 def i_scheduler_hard(
     problem: Problem,
     request: Request = DEFAULT_REQUEST,
@@ -47,6 +46,30 @@ def i_scheduler_hard(
     max_tasks_per_worker: int = 5,
     table: str | None = None,
     theta: float = 5.0,
+) -> Assignment:
+    """Algorithm 4 for each topology; the model's theta seconds are for all of them together."""
+    theta /= len(problem.topologies)
+    return place_topology(
+        problem,
+        request,
+        alpha=alpha,
+        phi=phi,
+        max_tasks_per_worker=max_tasks_per_worker,
+        table=table,
+        theta=theta,
+    )
+
+
+@each_topology
+def place_topology(
+    problem: Problem,
+    request: Request,
+    *,
+    alpha: float,
+    phi: int | None,
+    max_tasks_per_worker: int,
+    table: str | None,
+    theta: float,
 ) -> Assignment:
     """Algorithm 4: tasks to nodes by fusing and solving, then each node's tasks to its workers."""
     pairs, seed = problem.task_pairs(), request.seed

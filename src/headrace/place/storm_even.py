@@ -15,7 +15,7 @@ import numpy as np
 
 from headrace.model.arrays import Ints
 from headrace.model.problem import Assignment, Problem
-from headrace.place.building_blocks.slots import free_slots, refuse_without_slots
+from headrace.place.building_blocks.slots import refuse_without_slots
 from headrace.place.building_blocks.topologies import each_topology
 
 
@@ -45,11 +45,8 @@ def interleaved_slots(problem: Problem) -> Ints:
     Nodes with most free slots come first.
     """
     by_free = np.argsort(-problem.free_slots, kind="stable")
-    per_node = [free_slots(problem, int(n)) for n in by_free]
-    rounds = [
-        (n, slots[i])
-        for i in range(problem.slot_taken.shape[1])
-        for n, slots in zip(by_free, per_node, strict=True)
-        if i < len(slots)
-    ]
-    return np.array(rounds, dtype=np.int64).reshape(-1, 2)
+    free = ~problem.slot_taken[by_free]
+    position, slot = np.nonzero(free)
+    turn = np.cumsum(free, axis=1)[position, slot]  # which of its node's free slots it is
+    order = np.lexsort((position, turn))
+    return np.column_stack([by_free[position[order]], slot[order]]).astype(np.int64)

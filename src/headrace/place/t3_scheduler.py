@@ -32,6 +32,8 @@ from headrace.place.building_blocks.inside_node import second_level
 from headrace.place.building_blocks.topologies import each_topology
 from headrace.solve.cut.graph import Graph, graph_of
 
+AT_ONCE = 4096  # pairs of two groups that are looked at together
+
 Neighbour = Literal["sum", "edge"]
 Ties = Literal["first", "random"]
 
@@ -102,8 +104,8 @@ class SimplifiedGraph:
         load = totals(self.group[self.unassigned], self.load[self.unassigned], self.groups)
         return pick_largest(np.where(present, load, -1.0), self.rng)
 
-    def task_pairs(self, a: int, b: int) -> Iterator[tuple[int, int]]:
-        """Pairs of unassigned tasks of two groups, the highest rate first."""
+    def task_pairs(self, a: int, b: int) -> Iterator[tuple[Ints, Ints]]:
+        """Pairs of unassigned tasks of two groups, the highest rate first, some at a time."""
         if (a, b) not in self.ranked:
             tasks = self.tasks(a)
             row, other, rate = rows(self.graph, tasks)
@@ -113,14 +115,14 @@ class SimplifiedGraph:
             order = pairs[np.argsort(-rate[pairs], kind="stable")]
             self.ranked[a, b] = row[order], other[order]
         left, right = self.ranked[a, b]
-        open_pairs = self.unassigned[left] & self.unassigned[right]
-        left, right = self.ranked[a, b] = left[open_pairs], right[open_pairs]
-        for start in range(0, len(left), 4096):  # most are never looked at
-            yield from zip(
-                left[start : start + 4096].tolist(),
-                right[start : start + 4096].tolist(),
-                strict=True,
-            )
+        was_open, leading = self.unassigned.copy(), True
+        for start in range(0, len(left), AT_ONCE):  # most are never looked at
+            some = slice(start, start + AT_ONCE)
+            is_open = was_open[left[some]] & was_open[right[some]]
+            if leading and is_open.any():  # what comes before is used up for good
+                self.ranked[a, b], leading = (left[start:], right[start:]), False
+            if not leading:
+                yield left[some][is_open], right[some][is_open]
 
     def mark_assigned(self, tasks: Ints) -> None:
         """Update the groups and the weights between them."""
@@ -247,16 +249,17 @@ def group_pair_partitioning(
 ) -> bool:
     """Section 8.2.4: add task pairs of two groups by rate while they fit; whether any did."""
     before = len(sub_graph.tasks)
-    for pair in simplified.task_pairs(a, b):
-        new = [task for task in pair if simplified.unassigned[task]]
-        if len(new) == 1:  # the other end is selected: bring a partner that is new, if one fits
-            partners = simplified.tasks(b if simplified.group[new[0]] == a else a)
-            new += best_partner(simplified.graph, sub_graph, new[0], partners, simplified.rng)
-        if new and sub_graph.fits(np.array(new)):
-            add_tasks(simplified, sub_graph, np.array(new))
-        elif new and not len(
-            sub_graph.fitting(np.concatenate([simplified.tasks(a), simplified.tasks(b)]))
-        ):
+    for left, right in simplified.task_pairs(a, b):
+        position = 0
+        while len(left := left[position:]):
+            right = right[position:]
+            may = addable(simplified, sub_graph, left, right)
+            if not may.any():
+                break
+            position = int(may.argmax())
+            add_pair(simplified, sub_graph, a, b, int(left[position]), int(right[position]))
+            position += 1
+        if not len(sub_graph.fitting(np.concatenate([simplified.tasks(a), simplified.tasks(b)]))):
             break
     if len(sub_graph.tasks) == before:  # no pair fits, but a single task may
         alone = sub_graph.fitting(np.concatenate([simplified.tasks(a), simplified.tasks(b)]))
@@ -264,6 +267,27 @@ def group_pair_partitioning(
             return False
         add_tasks(simplified, sub_graph, alone[:1])
     return True
+
+
+def addable(simplified: SimplifiedGraph, sub_graph: SubGraph, left: Ints, right: Ints) -> Bools:
+    """Which pairs bring something: both tasks are new and fit, or one is, and fits alone."""
+    new_left, new_right = simplified.unassigned[left], simplified.unassigned[right]
+    demand = sub_graph.demand
+    together = (demand[left] + demand[right] <= sub_graph.left).all(axis=1)
+    alone_left = new_left & (demand[left] <= sub_graph.left).all(axis=1)
+    alone_right = new_right & (demand[right] <= sub_graph.left).all(axis=1)
+    return np.where(new_left & new_right, together, alone_left | alone_right)
+
+
+def add_pair(
+    simplified: SimplifiedGraph, sub_graph: SubGraph, a: int, b: int, left: int, right: int
+) -> None:
+    """Add what is new of a pair; if the other end is taken, with a partner that is new and fits."""
+    new = [task for task in (left, right) if simplified.unassigned[task]]
+    if len(new) == 1:
+        partners = simplified.tasks(b if simplified.group[new[0]] == a else a)
+        new += best_partner(simplified.graph, sub_graph, new[0], partners, simplified.rng)
+    add_tasks(simplified, sub_graph, np.array(new))
 
 
 def best_partner(

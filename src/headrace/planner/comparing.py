@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.errors import HeadraceError, InvalidInput, Unsupported
 from headrace.judge.bounds import bound
@@ -13,6 +14,7 @@ from headrace.judge.survival import broken_headroom
 from headrace.model.problem import Problem
 from headrace.model.request import Deadline
 from headrace.model.workload import Workload
+from headrace.planner.limited import answer_within, can_limit
 from headrace.planner.placing import check_objective, place
 from headrace.planner.result import Outcome, Plan, Refusal
 from headrace.planner.sizing import provision, size
@@ -43,6 +45,12 @@ class Yardstick:
 
 
 STAGES = ("place", "size", "provision")  # those that make a plan
+
+# Algorithms look at the clock now and then, and judging takes time too: one that needs this share
+# of its seconds more, and these seconds, is stopped.
+MORE_SHARE, MORE_S = 0.5, 2.0
+LONGEST_S = 120.0  # for an algorithm that was given no limit, of a problem that is not small
+SMALL = 500  # tasks of a problem that needs no limit
 
 TASKS = Yardstick("tasks", lambda plan: plan.problem.task_count)
 COST = Yardstick("cost", lambda plan: plan.report.cost)
@@ -102,7 +110,17 @@ def compare(
         asked = {"objective": objective, "seed": seed, "steps": steps, "seconds": seconds}
         return place(problem, one, limit=limit, **asked)  # pyright: ignore[reportArgumentType]
 
-    return outcomes("place", by, make, objective, seed, problem)
+    longest = longest_wait(seconds, problem.task_count)
+    return outcomes("place", by, make, objective, seed, problem, longest)
+
+
+def longest_wait(seconds: float | None, tasks: int) -> float | None:
+    """Seconds after which an algorithm is stopped that was given so many; None: never."""
+    if not can_limit():
+        return None
+    if seconds is not None:
+        return seconds * (1 + MORE_SHARE) + MORE_S
+    return LONGEST_S if tasks > SMALL else None
 
 
 def compare_counts(
@@ -124,7 +142,7 @@ def compare_counts(
             return size(workload, one, rate=rate, seed=seed, seconds=seconds)
         return provision(workload, one, budget=budget, rate=rate, seed=seed, seconds=seconds)
 
-    return outcomes(stage, by, make, "rate", seed)
+    return outcomes(stage, by, make, "rate", seed, longest=longest_wait(seconds, 0))
 
 
 def outcomes(
@@ -134,19 +152,40 @@ def outcomes(
     objective: str,
     seed: int,
     problem: Problem | None = None,
+    longest: float | None = None,
 ) -> Iterator[Outcome]:
     """What each algorithm of a stage makes, or why it makes nothing; absent: all of them.
 
-    An error of ours is ours to mend, one of a plug-in is its answer.
+    An error of ours is ours to mend, one of a plug-in is its answer. With `longest`, each runs in a
+    process of its own, which is stopped after so many seconds.
     """
     algorithms = [find(stage, one) for one in by or names(stage)]  # an unknown name ends it here
     for one, algorithm in zip(by or names(stage), algorithms, strict=True):
+        start = time.perf_counter()
         try:
-            yield make(one)
+            if longest is None:
+                yield make(one)
+            else:
+                yield make_within(longest, make, one, problem)
         except HeadraceError as error:
-            yield Refusal(algorithm.name, objective, seed, 0.0, problem, error)
+            took = time.perf_counter() - start
+            yield Refusal(algorithm.name, objective, seed, took, problem, error)
         except Exception as error:
             if algorithm.ours:
                 raise
+            took = time.perf_counter() - start
             broken = Unsupported(f"it raised {type(error).__name__}: {error}")
-            yield Refusal(algorithm.name, objective, seed, 0.0, problem, broken)
+            yield Refusal(algorithm.name, objective, seed, took, problem, broken)
+
+
+def make_within(
+    seconds: float, make: Callable[[By], Plan], by: By, problem: Problem | None
+) -> Plan:
+    """A plan made in a child process; a problem that both know is not sent back."""
+
+    def without_problem() -> Plan:
+        plan = make(by)
+        return plan if problem is None else replace(plan, problem=None)  # pyright: ignore[reportArgumentType]
+
+    plan = answer_within(seconds, without_problem)
+    return plan if problem is None else replace(plan, problem=problem)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import Infeasible, InvalidInput
-from headrace.judge.bounds import Bound
-from headrace.judge.report import Report, judge
+from headrace.judge.bounds import Bound, bound
+from headrace.judge.report import FIGURES, Report, judge, plannable
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.headroom import headroom_in, name_headroom
 from headrace.model.problem import Assignment, Problem
@@ -19,7 +19,7 @@ from headrace.model.sized import Provisioned, Sized, round_down
 from headrace.model.smaller_machines import restore_machines, restore_nodes, shrink_machines
 from headrace.model.what_if import multiply_rates
 from headrace.model.workload import Workload
-from headrace.planner.placing import DEFAULT
+from headrace.planner.placing import BOUND_SHARE, DEFAULT
 from headrace.planner.result import Plan
 from headrace.registry import Algorithm, By, find
 
@@ -64,12 +64,20 @@ def size(
         limit if rate is None else None,
         stopped=stopped,
         notes=notes,
+        deadline=time_for_bound(deadline),
     )
     objective = "rate" if rate is None else "traffic"
     took = deadline.elapsed
     return Plan(
         algorithm.name, objective, seed, took, problem, assignment, report, workload=planned_for
     )
+
+
+def time_for_bound(used: Deadline) -> Deadline | None:
+    """What is left of the seconds, or a share of them if that is more; None without a limit."""
+    if used.seconds is None:
+        return None
+    return Deadline(max(used.left or 0.0, BOUND_SHARE * used.seconds), used.clock)
 
 
 def provision(
@@ -123,18 +131,22 @@ def judge_at_rate(
     rented: bool = False,
     stopped: str = "done",
     notes: tuple[str, ...] = (),
+    deadline: Deadline | None = None,
 ) -> tuple[Problem, Report]:
     """The problem at a rate (tuples/s over all spouts), and the report of the plan there.
 
     Without a limit the report says how far the traffic between nodes is from the least that these
-    counts allow.
+    counts allow, as far as that is known by the deadline.
     """
     given = float(problem.rate[problem.spout].sum())
     scaled = problem.scaled(rate / given * JUST_BELOW) if given > 0 and rate > 0 else problem
+    objective = "traffic" if limit is None else "rate"
+    if limit is None and deadline is not None:
+        limit = bound(plannable(scaled, objective), FIGURES[objective], deadline=deadline)
     report = judge(
         scaled,
         assignment,
-        objective="traffic" if limit is None else "rate",
+        objective=objective,
         limit=limit,
         absolute=True,
         rented=rented,

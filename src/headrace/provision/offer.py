@@ -51,17 +51,17 @@ class Offer:
         """Whether time is up."""
         return self.request.deadline is not None and self.request.deadline()
 
+    def load_on(self, machines: Ints) -> Load:
+        """What the workload costs on machines[Y]."""
+        one_each = {c.name: 1 for c in self.workload.components}
+        problem = self.workload.problem(one_each, self.by_name(machines))
+        return Load(problem, self.workload, self.load.most, self.load.spout_rate)
+
     def fill(self, machines: Ints, enough: float = np.inf) -> Filled | None:
         """The best counts found on machines[Y]; None if no plan was found."""
         if not machines.any():
             return None
-        one_each = {c.name: 1 for c in self.workload.components}
-        load = Load(
-            self.workload.problem(one_each, self.by_name(machines)),
-            self.workload,
-            self.load.most,
-            self.load.spout_rate,
-        )
+        load = self.load_on(machines)
         found: Filled | None = None
         for _ in range(3 if load.copied else 1):
             found = fill_machines(

@@ -13,7 +13,9 @@ from headrace.model.problem import Assignment, Problem
 from headrace.model.request import Request
 from headrace.model.sizable import Load
 from headrace.model.workload import Workload
+from headrace.place.building_blocks.sized_tasks import place_sized_tasks
 from headrace.place.headrace import headrace as place
+from headrace.solve.counts.fill import Filled, trim_tasks
 
 Placed = tuple[dict[str, int], Problem, Assignment]  # tasks of every component, and their places
 
@@ -33,6 +35,8 @@ def find_few_tasks(
         tasks = count_tasks(load, factor, one_task)
         if tasks is None or tasks in tried:
             continue
+        if tried and request.deadline is not None and request.deadline():
+            break
         tried.append(tasks)
         problem = workload.problem(tasks)
         faster = problem.scaled(factor)
@@ -70,6 +74,36 @@ def send_less(
             if not plan.refused and thread_rate(problem, plan) > most:
                 best, most = (tasks, problem, plan), thread_rate(problem, plan)
     return best
+
+
+def use_fewer_tasks(
+    workload: Workload, load: Load, found: Placed, rate: float, request: Request
+) -> Placed:
+    """Fewer tasks that still carry a rate, and their places; what was found if there are none."""
+    tasks, _, plan = found
+    nodes = len(load.problem.nodes)
+    owner = np.repeat(np.arange(len(load.most)), [tasks[c] for c in load.problem.components])
+    x = np.bincount(owner * nodes + plan.node, minlength=len(load.most) * nodes)
+    least = sum(
+        (count_tasks(load, rate / load.spout_rate, list_task_factors(load)[0]) or {}).values()
+    )
+    if x.sum() <= max(least, len(load.most)) or (request.deadline and request.deadline()):
+        return found
+    trimmed = trim_tasks(
+        load,
+        x.reshape(-1, nodes),
+        rate / load.spout_rate,
+        seed=request.seed,
+        steps=request.steps,
+        deadline=request.deadline,
+    )
+    if trimmed is None or trimmed.sum() >= x.sum():
+        return found
+    fewer = Filled(trimmed, rate / load.spout_rate, np.inf)
+    problem = workload.problem(fewer.tasks(load))
+    placed = place_sized_tasks(problem, fewer.node, request)
+    carried = thread_rate(problem, placed)
+    return (fewer.tasks(load), problem, placed) if carried >= rate * (1 - 1e-9) else found
 
 
 def list_task_factors(load: Load) -> list[Floats]:

@@ -130,7 +130,7 @@ class _KeptCode(FunctionCache):
             self._cache_file.flush()
             found = None
         if found is None:
-            _announce()
+            announce()
         return found
 
 
@@ -143,6 +143,6 @@ def _stamp_of_sources() -> tuple[tuple[str, int, int], ...]:
 
 
 @cache
-def _announce() -> None:
+def announce() -> None:
     """Say once what the wait is about."""
     print("headrace: compiling its kernels, once; this takes up to a minute ..", file=sys.stderr)

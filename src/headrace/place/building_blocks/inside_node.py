@@ -26,6 +26,7 @@ def second_level(
     inside = inside[np.argsort(node[pairs.source[inside]], kind="stable")]
     home = node[pairs.source[inside]]
     memory = problem.demand[problem.component_of, MEMORY]
+    known: dict[tuple[object, ...], Ints] = {}  # many nodes hold alike tasks: split them once
     for n in np.unique(node).tolist():
         tasks = by_node[
             np.searchsorted(node, n, "left", sorter=by_node) : np.searchsorted(
@@ -41,16 +42,12 @@ def second_level(
             pairs.bytes_per_s[here],
         )
         slots = free_slots(problem, n)
-        worker[tasks] = slots[
-            _parts(
-                near,
-                memory[tasks],
-                float(problem.worker_heap_mb[0]),
-                max_tasks_per_worker,
-                len(slots),
-                seed,
-            )
-        ]
+        ends = near.source.tobytes(), near.target.tobytes(), near.tuples_per_s.tobytes()
+        content = (*ends, memory[tasks].tobytes(), len(slots))
+        if content not in known:
+            heap_mb, most = float(problem.worker_heap_mb[0]), max_tasks_per_worker
+            known[content] = _parts(near, memory[tasks], heap_mb, most, len(slots), seed)
+        worker[tasks] = slots[known[content]]
     return Assignment(node, worker)
 
 

@@ -11,18 +11,22 @@ import numpy as np
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU, THREAD, Problem
 from headrace.model.sizable import Load
+from headrace.solve.chance import stream
 from headrace.solve.classes import Classes, classes_of
 from headrace.solve.counts.count_flow import count_flow
 from headrace.solve.counts.fullness import TaskCosts, without_cpu
-from headrace.solve.counts.grow import grow_counts
+from headrace.solve.counts.grow import grow_counts, keeps_limits
 from headrace.solve.counts.rate_lp import Pools, most_rate
 from headrace.solve.counts.small_clusters import Exhaustive, list_busy
+from headrace.solve.counts.starts import Growth, deal_starts
+from headrace.solve.counts.trim import trim_counts
 from headrace.solve.least_traffic.feasible import feasible
 from headrace.solve.least_traffic.search import polish
 from headrace.solve.rate.costs import rate_costs
 from headrace.solve.rate.speed import improve_speed, sustained_rate
 
 POLISH_STEPS = 300_000
+FEW_LARGE = (100.0, 70.0)  # points of the tasks that trimming starts from
 # On a small cluster all counts are looked at: so many tasks on a node, so many vectors of counts,
 # so many places of them at most.
 FEW_PER_NODE, FEW_COUNTS, SMALL_STEPS = 12, 500_000, 20_000_000
@@ -98,6 +102,21 @@ def fill_machines(
     None where no plan was found that has one task of every component. Ends early at a factor that
     is `enough`. Counts that others found, `known` [C, N] each, are starts too.
     """
+    question = growth_of(load, seed, deadline, enough)
+    if question is None:
+        return None
+    growth, bound = question
+    found = grow_counts(growth, steps=steps, known=known)
+    return None if found is None else Filled(found[0], found[1], bound)
+
+
+def growth_of(
+    load: Load,
+    seed: int = 0,
+    deadline: Callable[[], bool] | None = None,
+    enough: float = np.inf,
+) -> tuple[Growth, float] | None:
+    """What counts are searched for, and the bound on their factor; None if one each do not fit."""
     pools, pool, machines = pools_of(load)
     fluid = most_rate(pools, machines)
     if fluid is None:
@@ -112,18 +131,36 @@ def fill_machines(
         most=load.most,
         flow=count_flow(load.workload.flow, problem.rate),
     )
-    found = grow_counts(
-        replace(classes_of(problem).instance, allowed=load.fits),
-        costs,
-        fluid.handled,
-        pool,
-        seed=seed,
-        steps=steps,
-        deadline=deadline,
-        enough=enough,
-        known=known,
-    )
-    return None if found is None else Filled(found[0], found[1], fluid.bound)
+    instance = replace(classes_of(problem).instance, allowed=load.fits)
+    # Where a node has any amount of CPU, the program may say more than all of a component.
+    total = fluid.handled.sum(axis=1, keepdims=True)
+    handled = fluid.handled * np.minimum(1.0, fluid.factor / np.maximum(total, 1e-300))
+    rng = stream(seed)
+    return Growth(instance, costs, handled, pool, rng, deadline, enough), fluid.bound
+
+
+def trim_tasks(
+    load: Load,
+    x: Ints,
+    factor: float,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    deadline: Callable[[], bool] | None = None,
+) -> Ints | None:
+    """Counts [C, N] with few tasks that sustain a factor, from counts x that do; None if none do.
+
+    Full threads at that factor are a start too.
+    """
+    question = growth_of(load, seed, deadline)
+    if question is None:
+        return None
+    growth, bound = question
+    scaled = replace(growth, handled=growth.handled * (factor / bound if bound > 0 else 1.0))
+    starts = [np.ascontiguousarray(x.T, dtype=np.int64)]
+    starts += [rows for rows in deal_starts(scaled, FEW_LARGE) if rows.sum() < x.sum()]
+    found = trim_counts(growth, starts, factor, steps)
+    return found if found is not None and keeps_limits(growth, found) else None
 
 
 def search_small_cluster(load: Load, found: Filled, deadline: Callable[[], bool] | None) -> Filled:
@@ -174,6 +211,8 @@ def place_for_sending(
     costs = rate_costs(problem, classes)
     full = demand.copy()
     full[:, :, CPU] = rate * (1 - 1e-9) * costs.grows + costs.fixed
+    if deadline is not None and deadline():
+        return classes, x
     crowded = replace(classes.instance, demand=full)
     found = polish(crowded, x, steps=POLISH_STEPS if steps is None else steps, seed=seed)
     if found is not None and sustained_rate(problem, free, found.x) >= rate * (1 - 1e-9):

@@ -2,25 +2,22 @@
 
 Starts deal out what the linear program (`rate_lp`) gives each pool of machines, in tasks of several
 sizes, or repeat a small cluster that was searched well; others bring theirs. The best of them are
-annealed. The factor
-is limited by the fullest node and by the fullest thread.
+annealed. The factor is limited by the fullest node and by the fullest thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from headrace.model.arrays import Floats, Ints
-from headrace.solve.chance import stream
+from headrace.model.arrays import Ints
 from headrace.solve.counts.annealing import anneal_starts
 from headrace.solve.counts.count_flow import STAYS
-from headrace.solve.counts.fullness import TaskCosts, without_cpu
+from headrace.solve.counts.fullness import without_cpu
 from headrace.solve.counts.starts import Growth, deal_starts
 from headrace.solve.counts.tiles import repeat_tile, tile_sizes
-from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.feasible import feasible
 
 # Steps by default: so many for every component on every node, between a least and a most.
@@ -36,33 +33,24 @@ def keeps_limits(growth: Growth, x: Ints) -> bool:
 
 
 def grow_counts(
-    instance: Instance,
-    costs: TaskCosts,
-    handled: Floats,
-    pool: Ints,
-    *,
-    seed: int = 0,
-    steps: int | None = None,
-    deadline: Callable[[], bool] | None = None,
-    enough: float = np.inf,
-    known: Sequence[Ints] = (),
+    growth: Growth, *, steps: int | None = None, known: Sequence[Ints] = ()
 ) -> tuple[Ints, float] | None:
     """Counts [C, N] and the factor they sustain; None where some component finds no place.
 
-    `instance` says what else a node must hold (its CPU is not looked at); handled[C, P] is how much
-    of each component the pools handle in the linear program, pool[N] the pool of each node. Ends
-    early at a factor that is `enough`. Counts that others found, `known`, are starts too.
+    Counts that others found, `known`, are starts too.
     """
-    growth = Growth(instance, costs, handled, pool, stream(seed), deadline, enough)
+    costs = growth.costs
     budget = (
-        int(np.clip(STEPS_EACH * instance.allowed.size, LEAST_STEPS, MOST_STEPS))
+        int(np.clip(STEPS_EACH * growth.instance.allowed.size, LEAST_STEPS, MOST_STEPS))
         if steps is None
         else steps
     )
     starts = [np.ascontiguousarray(x.T) for x in known if keeps_limits(growth, x)]
     starts += deal_starts(growth)
     # Where loads depend on counts, a small cluster is not the large one in small.
-    for copies in tile_sizes(costs.cpu, pool) if costs.flow.kind == STAYS else ():
+    for copies in tile_sizes(costs.cpu, growth.pool) if costs.flow.kind == STAYS else ():
+        if starts and growth.deadline is not None and growth.deadline():
+            break
         rows = repeat_tile(growth, copies, budget)
         if rows is not None:
             starts.append(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from headrace.solve.least_traffic.state import State, empty_state, load_state, o
 from headrace.solve.least_traffic.terms import Terms
 
 POINTS = (100.0, 70.0, 50.0, 35.0, 25.0, 16.0, 10.0, 6.0)  # sizes of tasks to start from
+DEALS_PER_NODE = 64  # of one component: beyond, tasks are dealt several at a time
 FIXED_WEIGHT = 1e-3  # of a task's fixed points while dealing: enough to tell nodes apart
 
 
@@ -32,15 +33,17 @@ class Growth:
     enough: float  # the factor at which to stop
 
 
-def deal_starts(growth: Growth) -> list[Ints]:
+def deal_starts(growth: Growth, sizes: Sequence[float] = (np.inf, *POINTS)) -> list[Ints]:
     """Rows [N, C] dealt out in tasks of several sizes, if every component found a place."""
     terms = room_terms(growth.instance, growth.costs)
     state = empty_state(terms)
     starts: list[Ints] = []
-    for points in (np.inf, *POINTS):
+    for points in sizes:
         quota = task_quotas(growth, points)
         if any((quota.sum(axis=1) == rows.sum(axis=0)).all() for rows in starts):
             continue
+        if starts and growth.deadline is not None and growth.deadline():
+            break
         load_state(terms, state, np.zeros_like(state.x))
         _deal(terms, state, growth, quota, np.zeros(len(growth.pool)))
         if state.x.any(axis=0).all():
@@ -122,18 +125,26 @@ def deal_quotas(
 ) -> None:
     """Give each task to the node of its pool that stays least full, or else to any node.
 
-    Components come in the given order; load[N] grows with what the nodes get.
+    Components come in the given order; load[N] grows with what the nodes get. Of a great many alike
+    tasks, several go together.
     """
     for c in order:
         for p in range(quota.shape[1]):
-            for _ in range(quota[c, p]):
+            left = quota[c, p]
+            together = max(ONE, left // (DEALS_PER_NODE * len(pool)))
+            while left > 0:
                 n = least_full_node(terms, state, costs, pool, load, share, c, p)
                 if n < 0:
                     n = least_full_node(terms, state, costs, pool, load, share, c, NONE)
-                if n >= 0:
-                    y = terms.node_type[n]
-                    put(terms, state, c, n, ONE)
-                    load[n] += costs.by_rate[y, c] * share[c] + costs.fixed[y, c] * FIXED_WEIGHT
+                if n < 0:
+                    break
+                k = min(together, left)
+                if k > 1 and (terms.apart[c] or overload_after(terms, state, n, c, k, c, ZERO) > 0):
+                    k = ONE
+                y = terms.node_type[n]
+                put(terms, state, c, n, k)
+                load[n] += k * (costs.by_rate[y, c] * share[c] + costs.fixed[y, c] * FIXED_WEIGHT)
+                left -= k
 
 
 @kernel

@@ -25,7 +25,9 @@ FULL = 1e12  # ratio of a node whose fixed load alone exceeds it
 OVER_PRICE = 1e6  # of a node that carries more than it can, where the rate is not the objective
 # The same while searching, times the cost: the way to a good plan may lead through a bad one.
 PASSING_PRICE = 2.0
-IDLE_PRICE = 1e-3  # of an average node's seconds: of equally long batches, the one with idle nodes
+# Of an average node's seconds: of equally long batches, the one with idle nodes; and the same while
+# searching, where it leads to shorter ones.
+IDLE_PRICE, IDLE_PRICE_SEARCHING = 1e-7, 1e-3
 
 
 class NodeLoads(NamedTuple):
@@ -239,7 +241,7 @@ def load_cost(loads: NodeLoads, objective: int) -> float:
     """A soft maximum of the ratios, the batch's seconds, or the variance of the load."""
     nodes = loads.ratio.shape[0]
     if objective == BATCH:
-        return loads.sums[SLOWEST] + IDLE_PRICE * loads.sums[STAGES] / nodes
+        return loads.sums[SLOWEST] + IDLE_PRICE_SEARCHING * loads.sums[STAGES] / nodes
     if objective == BALANCE:
         return max(0.0, loads.sums[SQUARES] / nodes - (loads.sums[SHARES] / nodes) ** 2)
     return max(0.0, loads.sums[SOFT]) ** (1.0 / STEEP)
@@ -255,9 +257,10 @@ def search_cost(loads: NodeLoads, objective: int, scale: float) -> float:
 def objective_value(loads: NodeLoads, objective: int) -> float:
     """The objective itself, to be lowered."""
     if objective != RATE:
-        return load_cost(loads, objective) + (
-            OVER_PRICE * loads.sums[OVER] if loads.sums[OVER] > 1e-9 else 0.0
-        )
+        value = load_cost(loads, objective)
+        if objective == BATCH:
+            value = loads.sums[SLOWEST] + IDLE_PRICE * loads.sums[STAGES] / loads.ratio.shape[0]
+        return value + (OVER_PRICE * loads.sums[OVER] if loads.sums[OVER] > 1e-9 else 0.0)
     most = 0.0
     for n in range(loads.ratio.shape[0]):
         most = max(most, loads.ratio[n])

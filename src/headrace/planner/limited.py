@@ -1,0 +1,89 @@
+"""An answer within a time: asked for in a child process, which is stopped if none comes.
+
+A deadline is a question that a scheduler has to ask. One that does not ask, or is deep in a library
+that cannot, is stopped from outside.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from headrace.errors import Infeasible, Unsupported
+
+Answer = TypeVar("Answer")
+
+COMPILING = "compiling"  # what a child sends when it starts to compile
+COMPILING_S = 180.0  # seconds more for a child that has to compile kernels, which happens once
+
+
+def can_limit() -> bool:
+    """Whether this process can have children that share its memory: not on every system."""
+    return sys.platform == "linux" and not multiprocessing.current_process().daemon
+
+
+def answer_within(seconds: float, make: Callable[[], Answer]) -> Answer:
+    """What `make` gives, or raises, in a child process; refused after so many seconds.
+
+    The child is a copy of this process, so `make` may be any function; what it gives is pickled.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_send_answer, args=(sender, make), daemon=True)
+    child.start()
+    sender.close()
+    try:
+        found, answer = _receive(receiver, seconds)
+    except EOFError:
+        child.join()
+        status = f"with exit status {child.exitcode}"
+        raise Unsupported(f"its process ended {status}, without an answer") from None
+    finally:
+        child.kill()
+        child.join()
+        receiver.close()
+    if not found:
+        raise answer
+    return answer
+
+
+def _receive(receiver: Any, seconds: float) -> tuple[bool, Any]:
+    """Whether the child found an answer, and the answer or the error."""
+    end = time.monotonic() + seconds
+    while receiver.poll(max(end - time.monotonic(), 0.0)):
+        message = receiver.recv()
+        if message != COMPILING:
+            return message
+        end += COMPILING_S
+    raise Infeasible(
+        f"no plan after {seconds:.3g} s, when it was stopped",
+        resource="seconds",
+        needed=None,
+        available=seconds,
+        fix="give more seconds, or use headrace",
+    )
+
+
+def _send_answer(sender: Any, make: Callable[[], Any]) -> None:
+    """The child's part."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the child
+    compiled = sys.modules.get("headrace.solve.compiled")
+    if compiled is not None:
+        vars(compiled)["announce"] = lambda: sender.send(COMPILING)
+    try:
+        message: tuple[bool, Any] = (True, make())
+    except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
+        message = (False, error)
+    try:
+        sender.send(message)
+    except Exception:  # noqa: BLE001 - an answer that cannot be pickled
+        said = traceback.format_exc(limit=1) if message[0] else repr(message[1])
+        sender.send((False, RuntimeError(said)))
+    sender.close()
+    os._exit(0)
