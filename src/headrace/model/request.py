@@ -30,24 +30,14 @@ class Deadline:
     clock: Callable[[], float] = time.perf_counter
     start: float = -1.0
     passed: bool = False
-    whole: Deadline | None = None  # of which this is a share: who is stopped here is stopped there
 
     def __post_init__(self) -> None:
         if self.start < 0:
             self.start = self.clock()
 
     def __call__(self) -> bool:
-        up = self.seconds is not None and self.elapsed >= self.seconds
-        if up:
-            self.passed = True
-            if self.whole is not None:
-                self.whole.passed = True
-        return up
-
-    def share(self, part: float) -> Deadline:
-        """An earlier deadline: after this share of what is left."""
-        seconds = None if self.left is None else part * self.left
-        return Deadline(seconds, self.clock, whole=self)
+        self.passed = self.seconds is not None and self.elapsed >= self.seconds
+        return self.passed
 
     @property
     def elapsed(self) -> float:

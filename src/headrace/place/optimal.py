@@ -22,7 +22,7 @@ from typing import Literal
 
 from headrace.errors import Infeasible, Unsupported
 from headrace.model.problem import Assignment, Problem, StatedProof
-from headrace.model.request import DEFAULT_REQUEST, Deadline, Request, seconds_left
+from headrace.model.request import DEFAULT_REQUEST, Deadline, Request, seconds_left, share_of
 from headrace.place.building_blocks.too_little_room import too_little_room
 from headrace.place.headrace import assign_tasks
 from headrace.solve.classes import classes_of
@@ -76,15 +76,16 @@ def optimal(
 def solve_by_classes(instance: Instance, request: Request) -> Proof:
     """Our model: tasks and nodes that are alike are merged."""
     start = least_crossing_search(instance, seed=request.seed, deadline=request.deadline)
-    deadline = request.deadline
-    if isinstance(deadline, Deadline) and len(instance.count) > PROVABLE_CLASSES:
-        deadline = deadline.share(SHARE_BEYOND)
-    return least_crossing(
+    share = 1.0 if len(instance.count) <= PROVABLE_CLASSES else SHARE_BEYOND
+    proof = least_crossing(
         instance,
         start=None if start is None else start.x,
         steps=DEFAULT_STEPS if request.steps is None else request.steps,
-        deadline=deadline,
+        deadline=share_of(request.deadline, share),
     )
+    if proof.stopped == "seconds" and isinstance(request.deadline, Deadline):
+        request.deadline.passed = True  # the report says what stopped the proof
+    return proof
 
 
 def solve_by_task(instance: Instance, request: Request) -> Proof:
