@@ -15,6 +15,7 @@ import numpy as np
 
 from headrace.solve.least_traffic.cycles import clusters_pay, plan_in_cycles
 from headrace.solve.least_traffic.feasible import hopeless
+from headrace.solve.least_traffic.mixing import mixing_pays, plan_by_mixing
 from headrace.solve.least_traffic.progress import MANY_CELLS, OutOfTime, Search, new_search
 from headrace.solve.least_traffic.stages import (
     ONE_COOLING,
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
     from headrace.model.arrays import Floats, Ints
     from headrace.solve.instance import Instance
+
+
+STEPS_BEFORE_MIXING = 0.1  # share of the steps for the plan that fills are first taken from
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,14 +77,18 @@ def least_crossing_search(
     try:
         for x in [*starts, *([current] if current is not None else [])]:
             take_start(search, x)
-        if current is None and clusters_pay(search.terms, budget):
-            plan_in_cycles(search, budget)
+        mixing = mixing_pays(search, budget)
+        annealing = int(STEPS_BEFORE_MIXING * budget) if mixing else budget
+        if current is None and clusters_pay(search.terms, annealing):
+            plan_in_cycles(search, annealing)
         else:
-            build_first_plans(search, budget)
+            build_first_plans(search, annealing)
             if search.found:
                 if prefer == "nodes":
-                    drop_nodes(search, budget)
-                improve(search, budget, ONE_COOLING)
+                    drop_nodes(search, annealing)
+                improve(search, annealing, ONE_COOLING)
+        if mixing and search.found:
+            plan_by_mixing(search, budget)
     except OutOfTime:
         stopped = "deadline"
     return result_of(search, stopped, current, move_cost) if search.found else None
