@@ -42,11 +42,12 @@ NODES_PER_KIND = 4
 FEWEST_CELLS, FEWEST_STEPS = 2_000, 200_000
 MOST_CLASSES = 500
 MOST_EDGES_PER_CLASS = 4
+FEWEST_TASKS_PER_CLASS = 3  # single tasks leave nothing to mix: annealing does better
 
 FIRST_PRICES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)  # of what a task keeps in the first plan, on average
 MOST_ROUNDS = 30  # of better fills
-LITTLE = 5e-4  # of what is kept: a round that gains no more is the last but `PATIENCE`
-PATIENCE = 3
+LITTLE = 1e-3  # of what is kept: a round that gains no more is idle
+PATIENCE = 2  # idle rounds before it is enough
 MOST_NEW = 400  # fills of a round
 NEAR_ENOUGH = 0.05  # of what an average node keeps: fills that are this much too expensive stay
 ROUNDS_WHILE_ROUNDING = 2
@@ -93,8 +94,8 @@ class Fills:
 
     def margin(self, mixture: Mixture) -> Floats:
         """What each keeps beyond what its tasks and its node cost."""
-        cost = self.tasks @ mixture.price + mixture.node_price[self.kind]
-        return self.kept - cost
+        cost = self.tasks.astype(np.float64) @ mixture.price
+        return self.kept - cost - mixture.node_price[self.kind]
 
 
 def mixing_pays(search: Search, budget: int) -> bool:
@@ -103,10 +104,11 @@ def mixing_pays(search: Search, budget: int) -> bool:
     if terms.slotted or terms.moving or terms.racked or terms.node_rank:
         return False
     nodes, classes = terms.allowed.shape
-    few = classes <= MOST_CLASSES and len(terms.other) <= 2 * MOST_EDGES_PER_CLASS * classes
-    if not few or not len(terms.other):
+    if terms.allowed.size < FEWEST_CELLS or budget < FEWEST_STEPS or classes > MOST_CLASSES:
         return False
-    if terms.allowed.size < FEWEST_CELLS or budget < FEWEST_STEPS:
+    if not 0 < len(terms.other) <= 2 * MOST_EDGES_PER_CLASS * classes:
+        return False
+    if int(terms.wanted.sum()) < FEWEST_TASKS_PER_CLASS * classes:
         return False
     kinds = len(kinds_of(instance)[2])
     return kinds <= MOST_KINDS and NODES_PER_KIND * kinds <= nodes
@@ -196,12 +198,13 @@ def mix_better(
 
 def mix_fills(fills: Fills, left: Ints, nodes: Ints) -> Mixture:
     """The mixture that keeps most, of at most `left` tasks and `nodes` of each kind."""
-    from scipy.sparse import csc_matrix
+    from scipy.sparse import csc_matrix, csr_matrix, vstack
 
-    of_kind = fills.kind == np.arange(len(nodes))[:, None]
-    rows = np.vstack([fills.tasks.T, of_kind]).astype(np.float64)
+    number, ones = np.arange(len(fills.kind) + 1), np.ones(len(fills.kind))
+    of_kind = csc_matrix((ones, fills.kind, number), shape=(len(nodes), len(ones)))
+    rows = vstack([csr_matrix(fills.tasks).T, of_kind], format="csc")
     limits = np.concatenate([left, nodes]).astype(np.float64)
-    solved = solve_linear_program(-fills.kept, A_ub=csc_matrix(rows), b_ub=limits)
+    solved = solve_linear_program(-fills.kept, A_ub=rows, b_ub=limits)
     price = -np.asarray(solved.ineqlin.marginals)
     return Mixture(solved.x, price[: len(left)], price[len(left) :], -float(solved.fun))
 
