@@ -111,8 +111,8 @@ def _split_classes(
 ) -> Ints:
     """The same by counts of classes, for nodes with very many tasks."""
     most_mb = heap_mb * (1 + TOLERANCE)
-    scratch = np.zeros((2, len(memory) + 1))
-    bins = few_bins(np.sort(memory)[::-1].copy(), len(memory), most_mb, *scratch, LOOKS)
+    load, bin_of = np.zeros((2, len(memory) + 1))
+    bins = few_bins(np.sort(memory)[::-1].copy(), len(memory), most_mb, load, bin_of, LOOKS)
     edge_a, edge_b = np.nonzero(np.triu(pull))
     small = Instance(
         count=np.bincount(here),

@@ -62,7 +62,7 @@ def one_node_of_each_kind(instance: Instance) -> Kinds:
 
 
 def pairs_of_classes(instance: Instance, kinds: Kinds) -> tuple[Ints, Ints]:
-    """Fills to start from, [S, C], and their kinds: half a node of each of two classes that talk."""
+    """Fills to start from, [S, C], and their kinds: half a node of each of two neighbours."""
     traffic = instance.edge_weight * instance.count[instance.edge_a]
     traffic = traffic * instance.count[instance.edge_b]
     busiest = np.sort(np.argsort(-traffic, kind="stable")[:MOST_SEEDS])
@@ -123,9 +123,7 @@ def refill_nodes(
 
 
 @inlined
-def list_near(
-    terms: Terms, state: State, n: int, most: Ints, near: Ints, marked: Bools
-) -> int:
+def list_near(terms: Terms, state: State, n: int, most: Ints, near: Ints, marked: Bools) -> int:
     """List the classes on node n and their neighbours that may come; gives how many."""
     width = 0
     for i in range(state.contents[n]):

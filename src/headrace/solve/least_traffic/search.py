@@ -3,7 +3,9 @@
 The work grows with classes x nodes, not with tasks. A few constructions (`construct`) are repaired
 where they overload a node; the best is annealed (`anneal`) for a number of steps that follows from
 the problem's size. Of problems too large for many rounds of that, clusters of classes are placed
-first, in the same way; their plan is the first one of the classes (`cycles`).
+first, in the same way; their plan is the first one of the classes (`cycles`). Where nodes are of
+few kinds and classes of several tasks, annealing only starts: the plan is then mixed from good
+fills of single nodes (`mixing`).
 """
 
 from __future__ import annotations
@@ -64,9 +66,9 @@ def least_crossing_search(
 
     With a `current` plan, what moves away from it costs `move_cost` per task. `prefer` "traffic":
     least traffic, then fewest nodes; "nodes": fewest nodes, then least traffic. Never worse than
-    the best feasible one of `starts`; with 0 steps, that one, or one that could be completed, is all
-    that is looked for. The same arguments give the same counts unless `deadline()`
-    turns true, which `Found.stopped` then says.
+    the best feasible one of `starts`; with 0 steps a start is completed and repaired, no more. The
+    same arguments give the same counts unless `deadline()` turns true, which `Found.stopped` then
+    says.
     """
     if prefer not in ("traffic", "nodes"):
         raise ValueError(f"prefer {prefer!r} is neither traffic nor nodes")
