@@ -32,6 +32,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import mtkahypar
@@ -196,11 +197,18 @@ def metis(instance: Instance, graph: TaskGraph, nodes: Ints) -> tuple[Ints, Cost
     return x, cost
 
 
+@cache
+def start_kahypar() -> Any:
+    """Mt-KaHyPar with one thread; it may be started once."""
+    library: Any = mtkahypar
+    return library.initialize(1)
+
+
 def kahypar(instance: Instance, graph: TaskGraph, nodes: Ints, seed: int) -> tuple[Ints, Cost]:
     """The same by Mt-KaHyPar, whose blocks keep within the nodes' capacities."""
     library: Any = mtkahypar
     library.set_seed(seed)
-    started = library.initialize(1)
+    started = start_kahypar()
     context = started.context_from_preset(library.PresetType.QUALITY)
     context.logging = False
     context.set_partitioning_parameters(len(nodes), 0.03, library.Objective.CUT)
