@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headrace.model.arrays import Floats, Ints
-from headrace.solve.packing import TOO_MANY, fewest_bins, first_fit, first_fit_bins
+from headrace.solve.packing import TOO_MANY, few_bins, fewest_bins, first_fit, first_fit_bins
 from tests.solve import small_instances
 
 
@@ -54,3 +54,21 @@ def test_fewer_bins_than_first_fit_uses_are_found() -> None:
 
 def test_what_fits_no_bin_needs_too_many() -> None:
     assert by_runs(np.array([5.0, 2.0]), np.array([1, 3]), 4.0) == TOO_MANY
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_few_bins_end_in_time_between_the_fewest_and_first_fit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = np.sort(rng.integers(20, 60, 12))[::-1].astype(np.float64)
+    scratch = np.zeros((2, 13))
+    exact = fewest_bins(sizes, 12, 100.0, scratch[0], scratch[1])
+    assert few_bins(sizes, 12, 100.0, scratch[0], scratch[1], 10_000_000) == exact
+    hurried = few_bins(sizes, 12, 100.0, scratch[0], scratch[1], 1)
+    assert exact <= hurried <= item_by_item(sizes, 100.0)[0]
+
+
+def test_few_bins_give_up_where_the_fewest_would_take_for_ever() -> None:
+    # Two items to a bin: 41 bins; 34 would do if sizes were all that counts.
+    sizes = np.full(82, 41.0) + np.linspace(0.9, 0.0, 82)
+    scratch = np.zeros((2, 83))
+    assert few_bins(sizes, 82, 100.0, scratch[0], scratch[1], 200_000) == 41

@@ -330,17 +330,17 @@ def drop_impossible_topologies(
         raise too_little_room(problem, classes.instance)
     taken_in = np.zeros(len(problem.topologies), dtype=bool)
     nowhere = np.full(problem.task_count, UNPLACED, dtype=np.int64)
-    plan = Assignment(nowhere, nowhere)
+    plan, kept = Assignment(nowhere, nowhere), np.zeros_like(classes.instance.allowed, np.int64)
     for g in np.argsort(problem.priority, kind="stable").tolist():
         taken_in[g] = True
         some = keep_topologies(classes, taken_in)
-        found = least_crossing_search(some.instance, steps=0)
+        found = least_crossing_search(some.instance, starts=[kept], steps=0)
         if found is None:
             taken_in[g] = False
             alone = reduce_to_topology(problem, plan, g)
             refused[problem.topologies[g]] = too_little_room(alone, classes_of(alone).instance)
         else:
-            plan = assign_tasks(problem, some, found.x)
+            plan, kept = assign_tasks(problem, some, found.x), found.x
     if not taken_in.any():
         raise next(iter(refused.values()))
     return keep_topologies(classes, taken_in), refused

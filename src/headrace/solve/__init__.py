@@ -9,7 +9,7 @@
 
 What the rooms share lies beside them: `instance` (what is to be placed), `classes` and `symmetry`
 (tasks and nodes nobody can tell apart), `packing` (bins), `matching` (rows to
-columns), `slots` (whether tasks fit a node's slots), `highs`
+columns), `racks` (lots of tasks change places), `slots` (whether tasks fit a node's slots), `highs`
 (linear and integer programs), `silence` (nothing of theirs on standard output), `compiled` (machine
 code) and `chance` (random numbers).
 """

@@ -2,7 +2,8 @@
 
 First fit decreasing comes in two forms. Item by item (`first_fit`) it says where each item goes;
 over runs of equal bins (`fill_runs`) its work does not grow with the number of items, which is why
-a search uses it at every step. `fewest_bins` is exact, and takes long for many items.
+a search uses it at every step. `fewest_bins` is exact, and takes long for many items; `few_bins`
+ends in time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from headrace.model.arrays import Floats, Ints
 from headrace.solve.compiled import NONE, ZERO, kernel, lean
 
 TOO_MANY = 1_000_000  # bins for what fits no bin: more than any node has slots
+NO_LIMIT = 2**62
 
 
 @lean
@@ -21,6 +23,14 @@ def fewest_bins(sizes: Floats, items: int, heap: float, load: Floats, bin_of: Fl
 
     `load` and `bin_of` are scratch, one longer than there are items.
     """
+    return few_bins(sizes, items, heap, load, bin_of, NO_LIMIT)
+
+
+@lean
+def few_bins(
+    sizes: Floats, items: int, heap: float, load: Floats, bin_of: Floats, looks: int
+) -> int:
+    """The same where so many looks into bins are enough to find out, else up to first fit's."""
     total = 0.0
     for i in range(items):
         total += sizes[i]
@@ -28,7 +38,7 @@ def fewest_bins(sizes: Floats, items: int, heap: float, load: Floats, bin_of: Fl
         return 1
     fewest = math.ceil(total / heap * (1 - 1e-12))
     enough = first_fit(sizes, items, heap, load, bin_of)
-    while fewest < enough and not fit_into(sizes, items, heap, fewest, load, bin_of):
+    while fewest < enough and not fit_into(sizes, items, heap, fewest, load, bin_of, looks):
         fewest += 1
     return fewest
 
@@ -51,14 +61,17 @@ def first_fit(sizes: Floats, items: int, heap: float, load: Floats, bin_of: Floa
 
 @lean
 def fit_into(
-    sizes: Floats, items: int, heap: float, bins: int, load: Floats, bin_of: Floats
+    sizes: Floats, items: int, heap: float, bins: int, load: Floats, bin_of: Floats, looks: int
 ) -> bool:
-    """Whether the sizes go into so many bins: depth first, never two bins alike for one item."""
+    """Whether the sizes go into so many bins: depth first, never two bins alike for one item.
+
+    False too if that needs more than so many looks into bins.
+    """
     for b in range(bins):
         load[b] = 0.0
     bin_of[0] = -1
     i = 0
-    while i >= 0:
+    while i >= 0 and looks > 0:
         b = int(bin_of[i])
         if b >= 0:
             load[b] -= sizes[i]
@@ -68,6 +81,7 @@ def fit_into(
             b = int(bin_of[i - 1]) if i > 0 and sizes[i] == sizes[i - 1] else 0
         while b < bins:
             seen = False
+            looks -= b + 1
             for other in range(b):
                 if load[other] == load[b]:
                     seen = True

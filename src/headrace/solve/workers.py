@@ -11,14 +11,15 @@ import numpy as np
 from headrace.model.arrays import TOLERANCE, Floats, Ints
 from headrace.solve.chance import Rng, pick, stream
 from headrace.solve.compiled import kernel
-from headrace.solve.packing import fewest_bins, first_fit
+from headrace.solve.packing import few_bins, first_fit
 
 STARTS = 12  # fillings that are tried and improved
 PASSES = 50  # over all tasks; improvements end long before
+LOOKS = 200_000  # into bins, to find out whether fewer are enough
 
 
 def split_tasks(memory: Floats, pull: Floats, heap_mb: float, seed: int = 0) -> Ints:
-    """The bin of each task: as few bins of the heap as there can be, [K].
+    """The bin of each task: as few bins of the heap as there can be, as far as `LOOKS` show, [K].
 
     pull[K, K] is what two tasks exchange. A task that is larger than the heap has a bin of its own.
     """
@@ -29,11 +30,11 @@ def split_tasks(memory: Floats, pull: Floats, heap_mb: float, seed: int = 0) -> 
     order = np.argsort(-memory, kind="stable")
     load, bin_of = np.zeros(tasks + 1), np.zeros(tasks + 1)
     sizes = np.minimum(memory[order], most_mb)
-    bins = int(fewest_bins(sizes, tasks, most_mb, load, bin_of))
+    bins = int(few_bins(sizes, tasks, most_mb, load, bin_of, LOOKS))
     if bins == tasks:
         return np.arange(tasks)
     if first_fit(sizes, tasks, most_mb, load, bin_of) > bins:
-        fewest_bins(sizes, tasks, most_mb, load, bin_of)  # leaves the filling it found
+        few_bins(sizes, tasks, most_mb, load, bin_of, LOOKS)  # leaves the filling it found
     part = np.empty(tasks, dtype=np.int64)
     part[order] = bin_of[:tasks].astype(np.int64)
     if pull.any():

@@ -16,6 +16,7 @@ from headrace.solve.classes import Classes
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.feasible import slots_taken
 from headrace.solve.matching import cheapest_matching
+from headrace.solve.racks import swap_lots
 
 MOST_PASSES = 20  # over all lots
 LITTLE = 0.002  # of what goes between racks: a pass that gains no more is the last
@@ -122,29 +123,8 @@ def gather_in_racks(lots: Lots, flow: Floats, rack: Ints, at: Ints) -> Ints:
     least = 1e-9 * float(flow.sum())
     for _ in range(MOST_PASSES):
         outside = with_rack.sum(axis=1) - with_rack[np.arange(len(at)), rack[at]]
-        gained = 0.0
-        for b in np.argsort(-outside, kind="stable").tolist():
-            here = int(at[b])
-            gain = with_rack[b, rack] - with_rack[b, rack[here]]
-            held = number >= 0
-            other = number[held]
-            gain[held] += with_rack[other, rack[here]] - with_rack[other, rack[held]]
-            gain[held] -= 2 * flow[b, other]
-            may = lots.fits[b, lots.kind] & (rack != rack[here])
-            may[held] &= lots.fits[other, lots.kind[here]]
-            there = int(np.argmax(np.where(may, gain, -np.inf)))
-            if not may[there] or gain[there] <= least:
-                continue
-            gained += float(gain[there])
-            for lot, new in ((b, there), (int(number[there]), here)):
-                if lot >= 0:
-                    with_rack[:, rack[at[lot]]] -= flow[:, lot]
-                    with_rack[:, rack[new]] += flow[:, lot]
-            number[here] = number[there]
-            number[there] = b
-            at[b] = there
-            if number[here] >= 0:
-                at[number[here]] = here
+        order = np.argsort(-outside, kind="stable")
+        gained = swap_lots(flow, with_rack, rack, lots.kind, lots.fits, at, number, order, least)
         if gained <= LITTLE * outside.sum() / 2:
             break
     return at

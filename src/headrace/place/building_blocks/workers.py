@@ -12,8 +12,8 @@ from headrace.place.building_blocks.slots import free_slots
 from headrace.solve.classes import Classes
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.search import least_crossing_search
-from headrace.solve.packing import fewest_bins, first_fit
-from headrace.solve.workers import split_tasks
+from headrace.solve.packing import few_bins, first_fit
+from headrace.solve.workers import LOOKS, split_tasks
 
 MOST_TASKS = 300  # of a topology on a node that are split one by one, not by class
 STEPS = 20_000  # of the search by class
@@ -111,8 +111,8 @@ def _split_classes(
 ) -> Ints:
     """The same by counts of classes, for nodes with very many tasks."""
     most_mb = heap_mb * (1 + TOLERANCE)
-    scratch = np.zeros((2, len(memory) + 1))
-    bins = fewest_bins(np.sort(memory)[::-1].copy(), len(memory), most_mb, *scratch)
+    load, bin_of = np.zeros((2, len(memory) + 1))
+    bins = few_bins(np.sort(memory)[::-1].copy(), len(memory), most_mb, load, bin_of, LOOKS)
     edge_a, edge_b = np.nonzero(np.triu(pull))
     small = Instance(
         count=np.bincount(here),

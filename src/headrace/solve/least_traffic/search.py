@@ -3,7 +3,9 @@
 The work grows with classes x nodes, not with tasks. A few constructions (`construct`) are repaired
 where they overload a node; the best is annealed (`anneal`) for a number of steps that follows from
 the problem's size. Of problems too large for many rounds of that, clusters of classes are placed
-first, in the same way; their plan is the first one of the classes (`cycles`).
+first, in the same way; their plan is the first one of the classes (`cycles`). Where nodes are of
+few kinds and classes of several tasks, annealing only starts: the plan is then mixed from good
+fills of single nodes (`mixing`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import numpy as np
 
 from headrace.solve.least_traffic.cycles import clusters_pay, plan_in_cycles
 from headrace.solve.least_traffic.feasible import hopeless
+from headrace.solve.least_traffic.mixing import mixing_pays, plan_by_mixing
 from headrace.solve.least_traffic.progress import MANY_CELLS, OutOfTime, Search, new_search
 from headrace.solve.least_traffic.stages import (
     ONE_COOLING,
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
 
     from headrace.model.arrays import Floats, Ints
     from headrace.solve.instance import Instance
+
+
+STEPS_BEFORE_MIXING = 0.1  # share of the steps for the plan that fills are first taken from
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +66,9 @@ def least_crossing_search(
 
     With a `current` plan, what moves away from it costs `move_cost` per task. `prefer` "traffic":
     least traffic, then fewest nodes; "nodes": fewest nodes, then least traffic. Never worse than
-    the best feasible one of `starts`. The same arguments give the same counts unless `deadline()`
-    turns true, which `Found.stopped` then says.
+    the best feasible one of `starts`; with 0 steps a start is completed and repaired, no more. The
+    same arguments give the same counts unless `deadline()` turns true, which `Found.stopped` then
+    says.
     """
     if prefer not in ("traffic", "nodes"):
         raise ValueError(f"prefer {prefer!r} is neither traffic nor nodes")
@@ -73,14 +80,20 @@ def least_crossing_search(
     try:
         for x in [*starts, *([current] if current is not None else [])]:
             take_start(search, x)
-        if current is None and clusters_pay(search.terms, budget):
-            plan_in_cycles(search, budget)
+        if budget == 0 and starts and search.found:
+            return result_of(search, stopped, current, move_cost)
+        mixing = mixing_pays(search, budget)
+        annealing = int(STEPS_BEFORE_MIXING * budget) if mixing else budget
+        if current is None and clusters_pay(search.terms, annealing):
+            plan_in_cycles(search, annealing)
         else:
-            build_first_plans(search, budget)
+            build_first_plans(search, annealing)
             if search.found:
                 if prefer == "nodes":
-                    drop_nodes(search, budget)
-                improve(search, budget, ONE_COOLING)
+                    drop_nodes(search, annealing)
+                improve(search, annealing, ONE_COOLING)
+        if mixing and search.found:
+            plan_by_mixing(search, budget)
     except OutOfTime:
         stopped = "deadline"
     return result_of(search, stopped, current, move_cost) if search.found else None
@@ -105,7 +118,7 @@ def default_steps(instance: Instance) -> int:
     classes, nodes = instance.allowed.shape
     if nodes > 200:
         return int(np.clip(3_000 * min(classes, 600) + 1_000 * nodes, 2_000_000, 5_000_000))
-    most = 6_000_000 if classes * nodes < MANY_CELLS else 1_200_000
+    most = 6_000_000 if classes * nodes < MANY_CELLS else 2_500_000
     return int(np.clip(15_000 * classes * nodes, 200_000, most))
 
 

@@ -51,6 +51,7 @@ RECIPES = (
 )
 PACKING = RECIPES[4]
 RESCUES = 24  # blurred constructions tried before a problem is given up
+RESCUE_CELLS = 4_000_000  # classes x nodes of all of them together; one is always tried
 RESCUE_NOISE = 0.3  # how much those blur sizes
 NODES_TRIED = 6  # of the emptiest, to do without one
 
@@ -77,6 +78,7 @@ def build_first_plans(search: Search, budget: int, rescues: int = RESCUES) -> No
     plans = int(np.clip(40_000 // cells, 1, len(RECIPES)))
     most_tries = max(1, 5_000_000 // cells)  # annealing forgets most of a large first plan
     repair_steps = max(budget // 4, 50_000)
+    rescues = min(rescues, max(1, RESCUE_CELLS // cells))
     for number in range(plans + rescues):
         if number >= plans and search.found:
             return
