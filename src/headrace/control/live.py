@@ -33,7 +33,7 @@ from headrace.run.addresses import check_reachable
 from headrace.run.batches import BatchDone, Settings
 from headrace.run.cluster import executor_cores, wait_for_hosts
 from headrace.run.fleet import Fleet, local_fleet
-from headrace.run.located import SETTINGS
+from headrace.run.internals import SETTINGS
 from headrace.run.machines import machines_of
 from headrace.run.placement import Placement, PlanInForce, check_cores
 from headrace.run.supervisor import find_fleet

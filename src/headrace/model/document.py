@@ -57,6 +57,10 @@ class Input(Section):
         description="which task receives a tuple; none and custom count as shuffle",
     )
     fields: tuple[str, ...] = Field(default=(), description="key fields of a fields grouping")
+    order: tuple[str, ...] = Field(
+        default=(),
+        description="columns by which a fields grouping sorts the rows of a batch; absent: as read",
+    )
 
 
 def as_inputs(value: Any) -> Any:

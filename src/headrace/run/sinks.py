@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from headrace.errors import InvalidInput
 from headrace.model.files import sync, write_whole
 from headrace.model.topology import PartWriter
-from headrace.run.state import read_table, write_table
+from headrace.run.storage import read_table, write_table
 
 OWNER = "_run"  # in a Parquet folder: the name of the run that it belongs to
 
@@ -34,14 +34,18 @@ class Parquet:
 
     folder: str
 
-    def open(self, run: str) -> None:
+    def check(self, run: str) -> None:
         owner = Path(self.folder) / OWNER
-        owner.parent.mkdir(parents=True, exist_ok=True)
         if owner.exists() and owner.read_text() != run:
             raise InvalidInput(
                 f"{self.folder}: holds the output of another run; name another folder, "
                 "or go on with that run's checkpoint folder"
             )
+
+    def open(self, run: str) -> None:
+        self.check(run)
+        owner = Path(self.folder) / OWNER
+        owner.parent.mkdir(parents=True, exist_ok=True)
         write_whole(owner, run, durable=True)
 
     def parts(self, batch: int, attempt: str, scratch: Path) -> Path:
@@ -78,6 +82,9 @@ class Callback:
     """Calls `function(batch, table)` in the driver, for every batch with output; at least once."""
 
     function: Callable[[int, pa.Table], object]
+
+    def check(self, run: str) -> None:
+        pass
 
     def open(self, run: str) -> None:
         pass
