@@ -24,6 +24,7 @@ BENCHMARKS = (
     "moving",
     "observing",
     "running",
+    "keeping",
     "limited",
     "applications",
     "adapting",

@@ -108,7 +108,9 @@ class Batches:
         failed = next((r for r in reports if r.failure is not None), None)
         if failed is not None and failed.storage:
             raise StorageFailed(
-                f"task {failed.task}, batch {batch}: {failed.failure}", task=failed.task
+                f"task {failed.task}, batch {batch}: {failed.failure}",
+                task=failed.task,
+                fix="mend it and start again: the run goes on from the last commit",
             )
         if failed is not None:
             self._put_aside(failed, batch, save_input)
@@ -128,6 +130,10 @@ class Batches:
             record_batch(self.settings.telemetry, topology, batch, located, placement)
         self.settings.listen(done)
         return done
+
+    def wait(self) -> None:
+        """Wait for files of state that are being put together."""
+        self._merging.wait()
 
     def _claim(self, last: Commit) -> None:
         """Take the run's folder and its outputs, once a first batch is there."""
