@@ -25,6 +25,7 @@ BENCHMARKS = (
     "observing",
     "running",
     "keeping",
+    "deciding",
     "limited",
     "applications",
     "adapting",

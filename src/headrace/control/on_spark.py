@@ -22,7 +22,9 @@ from headrace.model.document import FORMAT, Node
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.read import Inputs, validated
 from headrace.model.topology import Topology
-from headrace.observe.pipeline import Question, observe_folder
+from headrace.observe.pipeline import Observed, Question, observe_folder
+from headrace.observe.small import is_small, observe_small
+from headrace.observe.source import check_folder
 from headrace.planner import Plan, place
 from headrace.run.batches import BatchDone
 from headrace.run.machines import cores_of
@@ -130,6 +132,13 @@ def plan_first(topology: Topology, nodes: Mapping[str, Node], by: str) -> Placem
     return placement_from_plan(place(problem_on_spark(topology, nodes, {}, None), by), by, nodes)
 
 
+def observe(spark: SparkSession, folder: Path, question: Question, *, newest: int) -> Observed:
+    """What telemetry says; a decision on little of it does not wait for Spark."""
+    if is_small(check_folder(folder, newest)):
+        return observe_small(folder, question, newest=newest)
+    return observe_folder(spark, folder, question, newest=newest)
+
+
 @dataclass(slots=True)
 class OnSpark:
     """A topology that runs, as the loop sees it."""
@@ -163,7 +172,7 @@ class OnSpark:
         question = Question(self.window_s, "average", (self.topology.name,), prefixed=False)
         batches = self.batches  # more may come while this is at work
         newest = min(RECENT, max(1, self.warm)) if batches else RECENT  # one file a batch
-        observed = observe_folder(self.spark, self.telemetry, question, newest=newest)
+        observed = observe(self.spark, self.telemetry, question, newest=newest)
         running = self.plan.current()
         rates = emission_rates(batches[-newest:])
         problem = problem_on_spark(self.topology, self.nodes(), observed.sections, running, rates)
