@@ -1,4 +1,4 @@
-"""One decision of the loop on twelve batches of word count, plan included, with and without Spark."""
+"""One decision of the loop on twelve batches of word count, with and without Spark."""
 
 # pyright: reportUnknownParameterType=false
 # pyarrow says nothing about its types.

@@ -93,7 +93,7 @@ def rows(quick: bool) -> Iterator[Row]:
         many, few = (statistics.median(times) for times in seconds)
         mean = statistics.fmean(seconds[0]) / statistics.fmean(seconds[1])
         yield Row(
-            f"{form}: {MANY:,} keys of state, {TOUCHED:,} touched: a batch over one of {FEW:,} keys",
+            f"{form}: {MANY:,} keys of state, {TOUCHED:,} touched: a batch over one with {FEW:,}",
             f"{many / few:.2f} ({many * 1000:.0f} over {few * 1000:.0f} ms; of the means "
             f"{mean:.2f}{'' if exact else '; WRONG COUNTS'})",
             f"<= {MOST}",

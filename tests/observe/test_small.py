@@ -29,9 +29,7 @@ def write(folder: Path, **rows: list[dict[str, Any]]) -> Path:
 def busy(folder: Path) -> Path:
     """Two topologies, one clock ahead, and rows of all faults."""
     rows = word_count(7, ahead={"n3": timedelta(minutes=10)})
-    other = [
-        {**row, "topology": "other", "machine_type": None} for row in word_count(5)["tasks"]
-    ]
+    other = [{**row, "topology": "other", "machine_type": None} for row in word_count(5)["tasks"]]
     noise = [{**row, "topology": "noise", "task": "b.1", "component": "b"}
              for row in noisy_load(300, cpu_ms=2, cpu_fixed=5, window_s=60, seed=3)]  # fmt: skip
     faulty = [

@@ -49,7 +49,7 @@ def test_sessions_and_windows_equal_their_batch_computation(
     tmp_path: Path,
 ) -> None:  # fmt: skip
     module, topology = app(name, tmp_path, **options, **shape, seed=6)
-    inputs = numbered(topology, 6, options.get("clicks", options.get("views")))
+    inputs = numbered(topology, 6, options.get("clicks") or options["views"])
     out = run(topology, inputs, tmp_path, counts)
     for batches in (1, 2, 4, 6):
         found = module.result(out, batches, **shape)
@@ -68,7 +68,7 @@ def tell(key: str, time: datetime, state: dict[str, Any], batch: int) -> Iterato
 
 
 def timed(came: list[Any], **others: Any) -> Topology:
-    bolt = {"on_timer": tell, "form": "tuple", "state": LAST, "tasks": 3, **others}
+    bolt: dict[str, Any] = {"on_timer": tell, "form": "tuple", "state": LAST, "tasks": 3, **others}
     return (
         Topology("t")
         .spout("event", numbers(1))

@@ -1,11 +1,13 @@
 """Each key's rows reach a keyed bolt in the order in which they were read."""
 
 # pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false
-# pyarrow says nothing about its types.
+# pyright: reportAttributeAccessIssue=false
+# pyarrow says nothing about its types, and makes its functions only when it is imported.
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,9 @@ from headrace.run.sources import draw, numbers
 from tests.run.topologies import places, settings
 
 GAP_S = 30
-SESSION = Keyed(pa.schema([("user", pa.int64()), ("last", pa.int64()), ("n", pa.int64())]), ("user",))
+SESSION = Keyed(
+    pa.schema([("user", pa.int64()), ("last", pa.int64()), ("n", pa.int64())]), ("user",)
+)
 BY_USER = {"grouping": "fields", "fields": ["user"]}
 BY_TIME = {"grouping": "fields", "fields": ["at"]}
 
@@ -166,7 +170,7 @@ def test_runs_that_were_cut_come_back_in_order(sizes: list[int], cuts: list[int]
     bounds = [0, *sorted(min(c, sum(sizes)) for c in cuts), sum(sizes)]
     parts = [
         (table.slice(first, end - first), cut(runs, first, end))
-        for first, end in zip(bounds, bounds[1:], strict=False)
+        for first, end in pairwise(bounds)
         if first < end
     ]
     whole, _ = in_order(parts[::-1])

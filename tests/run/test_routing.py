@@ -37,7 +37,8 @@ def test_shuffle_is_even_and_loses_nothing(rows: int, tasks: int, start: int) ->
     sizes = [end - first for _, first, end in parts]
     assert [n for _, first, end in parts for n in range(first, end)] == list(range(rows))
     assert len({task for task, _, _ in parts}) == len(parts) == min(rows, tasks)
-    assert max(sizes) - min([*sizes, *([0] if rows < tasks else [])]) <= 1
+    least = 0 if rows < tasks else min(sizes)
+    assert max(sizes) - least <= 1
 
 
 @given(keys=KEYS, tasks=st.integers(1, 9))

@@ -74,8 +74,8 @@ def test_a_declared_schema_holds_from_the_first_batch_on(tmp_path: Path) -> None
     rehearse(topology, [ONE], Settings(tmp_path / "run"))
     (file,) = (tmp_path / "out").rglob("*.parquet")
     assert pq.read_schema(file) == schema
+    other = emitting(tmp_path / "out", schema=pa.schema([("a", pa.int64())]))
     with pytest.raises(InvalidInput, match="files have the columns a string, b int64; now a int64"):
-        other = emitting(tmp_path / "out", schema=pa.schema([("a", pa.int64())]))
         rehearse(other, [ONE, ONE], Settings(tmp_path / "run"))
 
 
@@ -92,10 +92,12 @@ def test_a_column_without_a_type_is_refused_and_nothing_is_lost(tmp_path: Path) 
 
 def test_a_schema_that_changes_stops_the_run_and_mended_it_goes_on(tmp_path: Path) -> None:
     first, other = pa.table({"a": [1]}), pa.table({"c": [1]})
-    with pytest.raises(BoltFailed, match=r"task n\.1, batch 1: .* columns c int64; before.* a int64"):
+    with pytest.raises(
+        BoltFailed, match=r"task n\.1, batch 1: .* columns c int64; before.* a int64"
+    ):
         rehearse(emitting(tmp_path / "out", first, other), [ONE, ONE], Settings(tmp_path / "run"))
     topology = emitting(tmp_path / "out", first, pa.table({"a": ["x"]}))
-    with pytest.raises(BoltFailed, match="has `a` as string; before, .* it was int64"):
+    with pytest.raises(BoltFailed, match=r"has `a` as string; before, .* it was int64"):
         rehearse(topology, [ONE, ONE], Settings(tmp_path / "run"))
     mended = emitting(tmp_path / "out", first, pa.table({"a": [2]}))
     done = rehearse(mended, [ONE, ONE], Settings(tmp_path / "run"))

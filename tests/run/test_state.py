@@ -112,7 +112,7 @@ def test_a_committed_batch_is_passed_over(tmp_path: Path) -> None:
 def test_files_of_state_are_put_together_and_old_ones_removed(tmp_path: Path) -> None:
     topology = word_count(tmp_path / "out")
     batches = Batches(topology, PlanInForce(topology), settings(tmp_path))
-    folder = tmp_path / "run"
+    folder, files, there = tmp_path / "run", tuple[StateFile, ...](), set[str]()
     for batch in range(30):
         rehearse_batch(batches, batch, values(batch * 20, batch * 20 + 20))
         batches.wait()
@@ -170,7 +170,9 @@ def test_the_last_word_about_a_key_counts(
         held = {k: v for k, v in held.items() if k not in lost} | dict.fromkeys(keys, n)
     with tempfile.TemporaryDirectory() as name:
         files = files_of(Path(name), *tables)
-        hashes = np.sort(key_hashes(pa.table({"key": pa.array(sorted(wanted), pa.int64())}), ["key"]))
+        hashes = np.sort(
+            key_hashes(pa.table({"key": pa.array(sorted(wanted), pa.int64())}), ["key"])
+        )
         some = find_rows(files, Path(name), KEYS, hashes).to_pylist()
         assert {r["key"]: r["n"] for r in some} == {k: v for k, v in held.items() if k in wanted}
         every = read_state(files, Path(name), KEYS).to_pylist()
@@ -184,10 +186,12 @@ def test_the_last_word_about_a_key_counts(
 
 def test_a_call_sees_the_keys_that_came_or_with_whole_all(tmp_path: Path) -> None:
     seen: dict[bool, list[list[int]]] = {True: [], False: []}
-    for whole in seen:
+    for whole, states in seen.items():
 
-        def look(table: pa.Table, state: pa.Table, whole: bool = whole) -> tuple[None, pa.Table]:
-            seen[whole].append(sorted(state["key"].to_pylist()))
+        def look(
+            table: pa.Table, state: pa.Table, states: list[list[int]] = states
+        ) -> tuple[None, pa.Table]:
+            states.append(sorted(state["key"].to_pylist()))
             fresh = pa.table({"key": table["key"], "n": table["key"]})
             other = state.join(fresh.select(["key"]), "key", join_type="left anti")
             return None, pa.concat_tables([other.select(["key", "n"]), fresh])
@@ -223,8 +227,10 @@ def test_keys_with_the_same_hash_do_not_touch_each_other(
             del state[row["key"]]
 
     by_key = {"grouping": "fields", "fields": ["key"]}
-    topology = Topology("t").spout("k", numbers(1)).bolt(
-        "count", count, form="tuple", inputs={"k": by_key}, state=KEYS
+    topology = (
+        Topology("t")
+        .spout("k", numbers(1))
+        .bolt("count", count, form="tuple", inputs={"k": by_key}, state=KEYS)
     )
     keys = [[0, 1, 2], [1], [1, 3], [0, 2], [1, 2]]
     rehearse(topology, [{"k": pa.table({"key": k})} for k in keys], settings(tmp_path))
@@ -236,8 +242,10 @@ def test_a_key_that_did_not_come_is_refused(tmp_path: Path) -> None:
         state[row["key"] + 1] = {"key": row["key"] + 1, "n": 0}
 
     by_key = {"grouping": "fields", "fields": ["key"]}
-    topology = Topology("t").spout("k", numbers(1)).bolt(
-        "b", wander, form="tuple", inputs={"k": by_key}, state=KEYS
+    topology = (
+        Topology("t")
+        .spout("k", numbers(1))
+        .bolt("b", wander, form="tuple", inputs={"k": by_key}, state=KEYS)
     )
     with pytest.raises(BoltFailed, match="holds the key 6, which did not come in this batch"):
         rehearse(topology, [{"k": pa.table({"key": [5]})}], settings(tmp_path))

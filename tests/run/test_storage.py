@@ -60,7 +60,9 @@ def test_a_file_of_state_that_cannot_be_read_is_named(
         file.unlink()
     else:
         file.write_bytes(content[:60] if fault == "cut off" else b"x" * len(content))
-    with pytest.raises(StorageFailed, match=rf"task count\.1, batch 1: .*{file.name}: the state of `count`"):
+    with pytest.raises(
+        StorageFailed, match=rf"task count\.1, batch 1: .*{file.name}: the state of `count`"
+    ):
         go_on(tmp_path, on_error=on_error)
     file.write_bytes(content)
     finish(tmp_path)
@@ -97,7 +99,9 @@ def test_a_commit_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_the_folder_of_another_topology_is_refused(tmp_path: Path) -> None:
     begin(tmp_path)
-    with pytest.raises(InvalidInput, match="is a run of the topology `word-count`, and this is `t`"):
+    with pytest.raises(
+        InvalidInput, match="is a run of the topology `word-count`, and this is `t`"
+    ):
         rehearse(Topology("t").spout("n", numbers(1)), [], settings(tmp_path))
     other = Topology("word-count").spout("sentence", numbers(1))
     with pytest.raises(InvalidInput, match="holds state of `count`, which keeps none"):
@@ -110,7 +114,7 @@ def test_the_folder_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
     about = tmp_path / "run" / "run"
     content = about.read_text()
     about.write_text("0123456789ab")  # as version 1 had it
-    with pytest.raises(InvalidInput, match="is a run of version 1 of these files; .* version 2"):
+    with pytest.raises(InvalidInput, match=r"is a run of version 1 of these files; .* version 2"):
         go_on(tmp_path)
     about.unlink()
     with pytest.raises(InvalidInput, match="is a run of version 1"):

@@ -113,8 +113,8 @@ class Site:
             clock=clock,
         )
 
-    def run(self, topology: Topology, plan: PlanInForce, settings: Settings) -> int:
-        """Run a topology until its sources end or the batches are done; how many there were."""
+    def run(self, topology: Topology, plan: PlanInForce, settings: Settings) -> engine.RunDone:
+        """Run a topology until its sources end or the batches are done."""
         return engine.run(self.spark, topology, plan, replace(settings, hosts=self.hosts))
 
 

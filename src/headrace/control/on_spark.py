@@ -27,9 +27,7 @@ from headrace.observe.small import is_small, observe_small
 from headrace.observe.source import check_folder
 from headrace.planner import Plan, place
 from headrace.run.batches import BatchDone
-from headrace.run.machines import cores_of
 from headrace.run.placement import Placement, PlanInForce
-from headrace.run.stages import stages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,20 +47,11 @@ def problem_on_spark(
     """A topology on nodes as Spark runs it, with the running plan as `current`.
 
     Tasks of nodes that are not there are unplaced. `rates` are those of the spouts, where they are
-    known better than from the measured streams. A stage's tasks run at once, each on a core of its
-    own: so a node has as many places of each stage as cores.
+    known better than from the measured streams.
     """
     tasks = dict(running.tasks) if running is not None else {}
     section = topology.with_tasks(tasks).section() if tasks else topology.section()
-    levels = {
-        name: f"cores of stage {i + 1}"
-        for i, level in enumerate(stages(topology.components).levels)
-        for name in level
-    }
-    components = {
-        name: {**spec, "resources": {**spec.get("resources", {}), levels[name]: 1}}
-        for name, spec in section["components"].items()
-    }
+    components: dict[str, Any] = section["components"]
     streams: list[dict[str, Any]] = []
     for stream in measured.get("streams", ()):
         # Averages of single streams are not of quite the same time; one rate and the selectivities
@@ -77,14 +66,9 @@ def problem_on_spark(
         name: node.model_dump(mode="json", by_alias=True, exclude_unset=True)
         for name, node in nodes.items()
     }
-    for name, facts in described.items():
-        facts["resources"] = {
-            **facts.get("resources", {}),
-            **dict.fromkeys(levels.values(), cores_of(nodes[name])),
-        }
     content: dict[str, Any] = {
         "format": FORMAT,
-        "topology": {**section, "components": components},
+        "topology": {**section, "core_per_task": True},
         "cluster": {"nodes": described},
     }
     if "profile" in measured:

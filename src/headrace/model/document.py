@@ -140,6 +140,10 @@ class Topology(Section):
         description="every subscriber gets the whole stream, or output is divided: evenly over "
         "the subscribing components, or over all their tasks",
     )
+    core_per_task: bool = Field(
+        default=False,
+        description="true: tasks of a stage run at once, each on a core of its own, as on Spark",
+    )
     components: dict[str, Component] = Field(default_factory=dict)
 
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 from headrace.errors import InvalidInput
 
 Duration = str | float | timedelta
-UNITS = {"ms": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60}
-UNITS |= {"h": 3600, "hour": 3600, "d": 86_400, "day": 86_400, "week": 604_800}
+SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60}
+UNITS = {**SECONDS, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400, "week": 604_800}
 
 
 def seconds_of(duration: Duration, what: str) -> float:
@@ -22,7 +22,7 @@ def seconds_of(duration: Duration, what: str) -> float:
         unit = UNITS.get(named, UNITS.get(named.removesuffix("s")))
         if match is None or unit is None:
             raise InvalidInput(
-                f"{what}: `{duration}` is no length of time; one looks like `10 minutes` or `500 ms`"
+                f"{what}: `{duration}` is no length of time; one is `10 minutes` or `500 ms`"
             )
         found = float(match[1]) * unit
     else:

@@ -159,7 +159,7 @@ def faults(rows: Frame, kind: str) -> Iterator[tuple[Frame, str]]:
 
 
 def _is_task_name(task: str) -> bool:
-    name, dot, number = task.rpartition(".")
+    _, dot, number = task.rpartition(".")
     return bool(dot) and re.fullmatch(r"\s*\+?[0-9]+\s*", number) is not None and int(number) >= 1
 
 
@@ -214,7 +214,7 @@ def latest_facts(nodes: Frame) -> list[dict[str, Any]]:
     """What each node last said it is."""
     newest = nodes.sort_values("event_time", kind="stable").groupby("node").tail(1)
     rows = newest.sort_values("node")[["node", *FACTS]].to_dict("records")
-    return [{k: None if v is pd.NA or v != v else v for k, v in row.items()} for row in rows]
+    return [{k: None if pd.isna(v) else v for k, v in row.items()} for row in rows]
 
 
 def measure(tasks: Frame, edges: Frame, question: Question) -> MeasuredSections:
@@ -263,7 +263,7 @@ def shift_clocks(tasks: Frame, edges: Frame, ahead: Mapping[str, int]) -> tuple[
     theirs = {
         (topology, task): by
         for topology, task, by in zip(tasks["topology"], tasks["task"], shift, strict=True)
-        if by == by
+        if not math.isnan(by)
     }
     senders = zip(edges["topology"], edges["from_task"], strict=True)
     sent = [theirs.get(sender, 0) for sender in senders]

@@ -1,4 +1,4 @@
-"""The fits of `fit.py`, over a pandas frame: what a tuple costs, by lines that outliers do not bend."""
+"""The fits of `fit.py` over a pandas frame: what a tuple costs, whatever outliers there are."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +24,7 @@ from headrace.model.topology import Topology
 from headrace.run.batches import Batches, Settings
 from headrace.run.cluster import executor_cores
 from headrace.run.compiling import CompiledBatch
-from headrace.run.internals import forget_shuffles, name_stage, send_to_hosts
+from headrace.run.internals import forget_shuffles, name_stage, send_to_hosts, stage_bytes
 from headrace.run.placement import PlanInForce
 from headrace.run.reading import Partition, Reading
 from headrace.run.reports import reports_of
@@ -35,13 +36,24 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
+COUNT_EVERY = 100  # batches; Spark keeps the figures of a thousand stages
 CRASHED = "Python worker exited unexpectedly"  # in Spark's words
+
+
+@dataclass(frozen=True, slots=True)
+class RunDone:
+    """What is known about a run once it is over."""
+
+    batches: int
+    # Bytes that Spark has counted as read from its shuffles: compressed, if it compresses them.
+    spark_remote_bytes: int
+    spark_total_bytes: int
 
 
 def run(
     spark: SparkSession, topology: Topology, plan: PlanInForce | None, settings: Settings
-) -> int:
-    """Run a topology until its sources end or the batches are done; gives the number of batches."""
+) -> RunDone:
+    """Run a topology until its sources end or the batches are done."""
     return Running(spark, topology, plan or PlanInForce(topology), settings).wait()
 
 
@@ -68,11 +80,12 @@ class Running:
         self._failure: Exception | None = None
         self._enough = threading.Event()
         self._reports = spark.sparkContext.accumulator(cast(Any, {}), Latest())
+        self._counted, self._shuffled = set[int](), (0, 0)
         self._started = threading.Event()
         self._query = self._start(stream_of_spouts(spark, topology), topology.name)
         self._started.set()
 
-    def wait(self) -> int:
+    def wait(self) -> RunDone:
         """Wait for the end; an error of the topology is raised here."""
         try:
             while self._query.isActive and not self._enough.wait(0.05):
@@ -85,7 +98,18 @@ class Running:
             raise self._failure
         if (error := self._query.exception()) is not None and not self._enough.is_set():
             raise error
-        return self.done
+        remote, total = self._count_bytes()
+        return RunDone(self.done, remote, total)
+
+    def _count_bytes(self) -> tuple[int, int]:
+        """Add what Spark has counted since the last time; it forgets stages after some hundred."""
+        tracker = self._context.statusTracker()
+        jobs = sorted(set(tracker.getJobIdsForGroup(str(self._query.runId))) - self._counted)
+        infos = [info for job in jobs if (info := tracker.getJobInfo(job)) is not None]
+        remote, total = stage_bytes(self._context, [s for info in infos for s in info.stageIds])
+        self._counted |= set(jobs)
+        self._shuffled = (self._shuffled[0] + remote, self._shuffled[1] + total)
+        return self._shuffled
 
     def stop(self) -> None:
         """Stop; a batch on the way is given up, and run again at the next start."""
@@ -116,6 +140,8 @@ class Running:
                 self._context.setLogLevel("OFF")
             raise
         self.done += done is not None
+        if self.done % COUNT_EVERY == 0:
+            self._count_bytes()
         if self.settings.batches is not None and self.done >= self.settings.batches:
             self._enough.set()
             while self._query.isActive:  # let nothing begin between this batch and the stop
@@ -134,7 +160,9 @@ class Running:
             wished = None if hosts is None or node is None else hosts.get(node, node)
             return wished if wished in up else None
 
-        names = [f"batch {ready.stages[0].batch}, stage {i}: " for i in range(1, 1 + len(ready.stages))]
+        names = [
+            f"batch {ready.stages[0].batch}, stage {i}: " for i in range(1, 1 + len(ready.stages))
+        ]
         names = [n + ", ".join(s.components) for n, s in zip(names, ready.stages, strict=True)]
         context.setJobDescription(f"{topology.name}, batch {ready.stages[0].batch}")
         reading = Reading(spouts, ready, topology, where)

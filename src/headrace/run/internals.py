@@ -1,16 +1,15 @@
 """All that headrace uses of PySpark's inside: what its documentation does not promise.
 
-| use | of | for |
-|---|---|---|
-| `arrow_messages` | `DataFrame._jdf.toArrowBatchRdd` | a batch's rows without one Python object per row |
-| `branch_sizes` | `RDD.dependencies` of the same | which partitions belong to which spout |
-| `read_at_hosts`, `send_to_hosts` | `ParallelCollectionRDD`, `JavaRDD.zip` | tasks on chosen hosts |
-| `send_to_hosts` | `PairwiseRDD`, `PythonPartitioner`, `valueOfPair` | blocks that no pickler touches |
-| `forget_shuffles` | `RDD.cleanShuffleDependencies` | disks that do not fill up |
-| `name_stage` | `JavaSparkContext.setCallSite` | stages with names in Spark's UI |
-| `executors` | `SparkContext.statusStore` | hosts and cores, with the UI off |
-| `stage_bytes` | `SparkContext.statusStore` | Spark's own count of what was shuffled |
-| `headrace.run.daemon` | `pyspark.daemon`, `pyspark.worker` | workers that start with all imported |
+    arrow_messages   DataFrame._jdf.toArrowBatchRdd: a batch without a Python object per row
+    branch_sizes     RDD.dependencies of the same: which partitions belong to which spout
+    read_at_hosts    ParallelCollectionRDD, JavaRDD.zip: partitions of a source on chosen hosts
+    send_to_hosts    the same, PairwiseRDD, PythonPartitioner, valueOfPair: blocks to chosen hosts
+    forget_shuffles  RDD.cleanShuffleDependencies: disks that do not fill up
+    name_stage       JavaSparkContext.setCallSite: stages with names in Spark's UI
+    executors        SparkContext.statusStore: hosts and cores, with the UI off
+    stage_bytes      SparkContext.statusStore, listenerBus: Spark's own count of shuffled bytes
+    send_by_value    pyspark.cloudpickle: an application's code, which workers cannot import
+    daemon.py        pyspark.daemon, pyspark.worker: workers that start with everything imported
 
 A shuffled RDD has no say in where its partitions are read. Zipped with one that has (Spark's
 `ParallelCollectionRDD` takes preferred locations), it follows: the scheduler takes the location of
@@ -20,13 +19,18 @@ list. Preferred locations are hints: the settings make Spark wait for the host, 
 checked afterwards.
 """
 
+# pyright: reportUnknownParameterType=false
+# pyarrow says nothing about its types.
+
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from pyspark import RDD
+from py4j.protocol import Py4JJavaError
+from pyspark import RDD, cloudpickle
 from pyspark.serializers import AutoBatchedSerializer, CPickleSerializer, NoOpSerializer, pack_long
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -34,9 +38,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
-
-# Versions of PySpark with which every use was tried, by `tests/run/test_internals.py`.
-TRIED = ("4.0", "4.1", "4.2", "4.3")
 
 SETTINGS = {
     "spark.locality.wait": "30s",
@@ -83,6 +84,11 @@ def seats_at_hosts(context: SparkContext, hosts: Sequence[str | None]) -> RDD[An
     return RDD(_located(context, hosts, 1), context, NoOpSerializer())
 
 
+def send_by_value(module: ModuleType) -> None:
+    """Send a module's code itself to Spark's workers, which cannot import its file."""
+    cloudpickle.register_pickle_by_value(module)
+
+
 def name_stage(context: SparkContext, name: str | None) -> None:
     """What Spark's UI calls the stages that are made from now on; None: as Spark would."""
     java = cast(Any, context)._jsc
@@ -105,13 +111,17 @@ def executors(context: SparkContext) -> list[tuple[str, int]]:
 
 def stage_bytes(context: SparkContext, stages: Iterable[int]) -> tuple[int, int]:
     """Bytes that some stages have read from shuffles by Spark's count: from other hosts, in all."""
-    store = cast(Any, context)._jsc.sc().statusStore()
-    remote = local = 0
+    spark = cast(Any, context)._jsc.sc()
+    spark.listenerBus().waitUntilEmpty()  # figures reach the store by events
+    store, remote, total = spark.statusStore(), 0, 0
     for stage in stages:
-        data = store.lastStageAttempt(stage)
+        try:
+            data = store.lastStageAttempt(stage)
+        except Py4JJavaError:  # never tried, or forgotten
+            continue
         remote += int(data.shuffleRemoteBytesRead())
-        local += int(data.shuffleLocalBytesRead())
-    return remote, remote + local
+        total += int(data.shuffleReadBytes())
+    return remote, total
 
 
 def send_to_hosts(records: RDD[tuple[int, Any]], hosts: Sequence[str | None]) -> RDD[bytes]:

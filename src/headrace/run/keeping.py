@@ -1,7 +1,7 @@
 """What a keyed task starts a batch from, and what it leaves: the rows of the keys it touches."""
 
-# pyright: reportUnknownParameterType=false
-# pyarrow says nothing about its types.
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow says nothing about its types, and makes its functions only when it is imported.
 
 from __future__ import annotations
 

@@ -94,7 +94,10 @@ def _within(entry: StateFile, other: StateFile) -> bool:
 
 def next_job(commit: Commit, topology: Topology) -> Job | None:
     """What to put together next: of the task that has most files, if it has many."""
-    files, groups = max(_files_of_tasks(commit, topology), key=lambda f: len(f[0]), default=((), (0, 0)))
+    found = list(_files_of_tasks(commit, topology))
+    if not found:
+        return None
+    files, groups = max(found, key=lambda one: len(one[0]))
     if len(files) < MANY:
         return None
     keyed, mark = topology.code[files[0].component].state, commit.watermark(topology)

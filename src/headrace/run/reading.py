@@ -91,7 +91,10 @@ class Reading:
     def _through_shuffle(self, report: Report) -> RDD[Any]:
         lists = read_at_hosts(self._context, self._messages, [])
         spouts = {
-            name: (self._stage.first_seat(name), sum(s.component == name for s in self._stage.seats))
+            name: (
+                self._stage.first_seat(name),
+                sum(s.component == name for s in self._stage.seats),
+            )
             for name in self._spouts
         }
         batch, schema, stage = self._stage.batch, self._schema, self._stage

@@ -11,6 +11,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -82,6 +83,7 @@ def partitions_of_task(
     """The source partitions that a spout's task (from 0) reads."""
     tasks = topology.components[spout].tasks
     if isinstance(given, pa.Table):
-        slices = even_slices(given.num_rows, tasks, start=0)
-        given = [given.slice(first, end - first) for _, first, end in slices]
+        whole: Any = given
+        slices = even_slices(whole.num_rows, tasks, start=0)
+        given = [whole.slice(first, end - first) for _, first, end in slices]
     return [(p, table) for p, table in enumerate(given) if p % tasks == number]

@@ -104,9 +104,7 @@ def key_hashes(table: pa.Table, fields: Sequence[str]) -> Hashes:
     return mixed
 
 
-def _by_task(
-    table: pa.Table, targets: Ints, tasks: int
-) -> Iterator[tuple[int, pa.Table, Ints]]:
+def _by_task(table: pa.Table, targets: Ints, tasks: int) -> Iterator[tuple[int, pa.Table, Ints]]:
     order = np.argsort(targets, kind="stable")
     bounds = np.searchsorted(targets[order], np.arange(tasks + 1))
     sorted_rows = table.take(pa.array(order))

@@ -104,7 +104,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What a task did in a batch; in the role `read`, what a partition of a shuffled source sent."""
+    """What a task did in a batch; as `read`, what a partition of a shuffled source sent."""
 
     role: str
     component: str

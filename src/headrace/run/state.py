@@ -216,7 +216,9 @@ def carry_out(
         if component not in keyed:
             raise InvalidInput(f"`{component}` has no keyed state to move")
         for kind in KINDS:
-            parts = [_clip(f, first, end) for f in files if (f.component, f.kind) == (component, kind)]
+            parts = [
+                _clip(f, first, end) for f in files if (f.component, f.kind) == (component, kind)
+            ]
             parts = [f for f in parts if f.first < f.end]
             if not parts or parts == [replace(parts[0], first=first, end=end, whole=True)]:
                 continue  # no state yet, or a file of its own already
@@ -235,9 +237,7 @@ def carry_out(
     return commit
 
 
-def _cut_out(
-    entry: StateFile, component: str, kind: Kind, first: int, end: int
-) -> list[StateFile]:
+def _cut_out(entry: StateFile, component: str, kind: Kind, first: int, end: int) -> list[StateFile]:
     """What a file holds outside [first, end) of a component."""
     other = (entry.component, entry.kind) != (component, kind)
     if other or entry.end <= first or end <= entry.first:

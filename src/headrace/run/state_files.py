@@ -5,8 +5,8 @@ binary search and reads nothing else, and a range of key groups is a slice. What
 of a key counts, and nothing that an earlier one says. A key that is gone has a row that says so.
 """
 
-# pyright: reportUnknownParameterType=false
-# pyarrow says nothing about its types.
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow says nothing about its types, and makes its functions only when it is imported.
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 A block is an Arrow table in IPC form, all rows of one stream from one task to another.
 """
 
-# pyright: reportUnknownParameterType=false
-# pyarrow says nothing about its types.
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow says nothing about its types, and makes its functions only when it is imported.
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -31,12 +31,12 @@ import pyarrow.compute as pc
 from headrace.model.document import Input
 from headrace.model.topology import task_name
 from headrace.run.calling import DEFAULT, CallFacts, Calls
-from headrace.run.keeping import Start, keep_timers, keep_state, start_from
+from headrace.run.keeping import Start, keep_state, keep_timers, start_from
 from headrace.run.order import Run, Runs, in_order, pick
 from headrace.run.routing import route
 from headrace.run.seats import Packet, Reports, Seat, Stage, Target, TaskReport
 from headrace.run.state import Carried
-from headrace.run.state_files import StateFile
+from headrace.run.state_files import Kind, StateFile
 from headrace.run.storage import StorageFailed, name_fault, read_table, write_table
 from headrace.run.timers import micros_in, time_of
 
@@ -156,16 +156,15 @@ def keep(stage: Stage, seat: Seat, start: Start, calls: Calls) -> tuple[StateFil
     assert code.state is not None
     changed = keep_state(start, calls.new_state(), code.state, seat.groups, stage.watermark)
     timers = None if calls.timers is None else keep_timers(stage, seat, start, calls.timers, code)
-    for kind, rows in (("state", changed), ("timers", timers)):
+    written: tuple[tuple[Kind, pa.Table | None], ...] = (("state", changed), ("timers", timers))
+    for kind, rows in written:
         if rows is None:
             continue
         file = write_for_next(stage, seat, rows)
         first, end = seat.groups
         if start.whole and kind == "state":
             found = [entry for entry in found if entry.kind != kind]
-        found.append(
-            StateFile(seat.component, first, end, file, kind=kind, rows=rows.num_rows)
-        )
+        found.append(StateFile(seat.component, first, end, file, kind=kind, rows=rows.num_rows))
     return tuple(found)
 
 
