@@ -173,7 +173,8 @@ class Running:
             name_stage(context, name)
             packets = sent.mapPartitionsWithIndex(runner_of_seats(stage, self._reports.add))
         try:
-            packets.collect()  # nothing comes back: the last stage has nobody to send to
+            # Nothing comes back: the last stage has nobody to send to. (`collect` would rename it.)
+            context.runJob(packets, list)
         except Exception as error:
             found = cast(Reports, self._reports.value)
             crash = report_of_crash(reading.partitions, ready, found, str(error))

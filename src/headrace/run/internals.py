@@ -179,4 +179,5 @@ def _object(package: Any, name: str) -> Any:
 
 def forget_shuffles(rdd: RDD[Any]) -> None:
     """Remove the shuffle files of a batch that is over; Spark would wait for Java's collector."""
-    cast(Any, rdd)._jrdd.rdd().cleanShuffleDependencies(False)
+    java = getattr(rdd, "_prev_jrdd", None)  # of what Python only maps: its parent
+    (cast(Any, rdd)._jrdd if java is None else java).rdd().cleanShuffleDependencies(False)
