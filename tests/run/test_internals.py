@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyspark
@@ -96,7 +96,7 @@ def test_spark_counts_what_its_shuffles_read_and_calls_stages_as_told(spark: Spa
         assert len(context.runJob(sent, list)) == 4
     finally:
         name_stage(context, None)
-        context._jsc.clearJobGroup()  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess]
+        cast(Any, context)._jsc.clearJobGroup()
     tracker = context.statusTracker()
     (job,) = tracker.getJobIdsForGroup("counted")
     info = tracker.getJobInfo(job)

@@ -24,6 +24,7 @@ checked afterwards.
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
@@ -50,7 +51,10 @@ SETTINGS = {
 
 def arrow_messages(rows: DataFrame) -> tuple[Any, pa.Schema]:
     """A Java RDD with an Arrow message per few thousand rows, and their schema."""
-    schema = to_arrow_schema(rows.schema, timezone="UTC")
+    # PySpark 4.0 has UTC anyway, and no way to ask for it.
+    asked = "timezone" in inspect.signature(to_arrow_schema).parameters
+    zone: dict[str, Any] = {"timezone": "UTC"} if asked else {}
+    schema = to_arrow_schema(rows.schema, **zone)
     return cast(Any, rows)._jdf.toArrowBatchRdd().toJavaRDD(), schema
 
 
