@@ -155,9 +155,8 @@ def run(
 
     topology = topology_of(load(app), read_options(options))
     if describe:
-        document = topology.document()
-        document["topology"]["core_per_task"] = True  # the rule of the engine, for the planner
-        emit(document, None)
+        # With the rule of the engine, for the planner.
+        emit(replace(topology, core_per_task=True).document(), None)
         return
     where = Path(checkpoint) if checkpoint is not None else Path("headrace-runs") / topology.name
     measured = Path(telemetry) if telemetry is not None else None

@@ -50,7 +50,8 @@ def problem_on_spark(
     known better than from the measured streams.
     """
     tasks = dict(running.tasks) if running is not None else {}
-    section = topology.with_tasks(tasks).section() if tasks else topology.section()
+    planned = replace(topology.with_tasks(tasks) if tasks else topology, core_per_task=True)
+    section = planned.section()
     components: dict[str, Any] = section["components"]
     streams: list[dict[str, Any]] = []
     for stream in measured.get("streams", ()):
@@ -68,7 +69,7 @@ def problem_on_spark(
     }
     content: dict[str, Any] = {
         "format": FORMAT,
-        "topology": {**section, "core_per_task": True},
+        "topology": section,
         "cluster": {"nodes": described},
     }
     if "profile" in measured:
