@@ -181,6 +181,11 @@ def test_timers_without_event_time_or_key_are_refused(tmp_path: Path) -> None:
         Topology("t").spout("e", numbers(1)).event_time("e", "at").bolt(
             "b", remember, inputs={"e": BY_KEY}, on_timer=tell
         ).check_runnable()
+    whole = Keyed(LAST.schema, ("key",), ttl="1 hour", whole=True)
+    with pytest.raises(InvalidInput, match="state with a time to live is touched key by key"):
+        Topology("t").spout("e", numbers(1)).event_time("e", "at").bolt(
+            "b", remember, inputs={"e": BY_KEY}, state=whole
+        ).check_runnable()
     topology = Topology("t").spout("e", numbers(1)).event_time("e", "when")
     with pytest.raises(BoltFailed, match="no column `when` with the event time; there are key, at"):
         rehearse(topology, [{"e": events(("a", 1))}], settings(tmp_path))

@@ -29,6 +29,7 @@ from headrace.run.storage import write_table
 from tests.run.topologies import (
     BY_WORD,
     COUNTS,
+    count,
     expected_counts,
     final_counts,
     plan,
@@ -136,6 +137,27 @@ def test_a_merged_file_is_dropped_if_a_plan_has_divided_its_range(tmp_path: Path
             in_force.set(plan(f"plan {batch}", count=2 + batch % 5))
         rehearse_batch(batches, batch, values(batch * 10, batch * 10 + 10))
     assert final_counts(tmp_path / "out") == expected_counts(400)
+
+
+def test_a_merged_file_survives_a_batch_that_is_put_aside(tmp_path: Path) -> None:
+    def picky(table: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
+        if "gorse" in table["word"].to_pylist():
+            raise ValueError("no gorse")
+        return count(table, state)
+
+    topology = (
+        Topology("t")
+        .spout("sentence", numbers(1), sentences)
+        .bolt("split", split, inputs={"sentence": "shuffle"})
+        .bolt("count", picky, inputs={"split": BY_WORD}, state=COUNTS)
+    )
+    batches = Batches(topology, PlanInForce(topology), settings(tmp_path, on_error="quarantine"))
+    for batch in range(3 * MANY):
+        bad = batch % MANY == MANY - 1  # just when files have been put together
+        rehearse_batch(batches, batch, {"sentence": pa.table({"value": [6 if bad else 7]})})
+        batches.wait()
+    (row,) = read_state(Store(tmp_path / "run").last().state, tmp_path / "run", COUNTS).to_pylist()
+    assert row == {"word": "amber", "count": 4 * (3 * MANY - 3)}
 
 
 KEYS = Keyed(pa.schema([("key", pa.int64()), ("n", pa.int64())]), ("key",))

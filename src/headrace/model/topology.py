@@ -274,6 +274,12 @@ class Topology:
             return
         if code.state is None or holding_of(component) != "keys":
             raise InvalidInput(f"`{name}`: {wish} need keyed state, and inputs grouped by fields")
+        every = [one.grouping for inputs in component.inputs.values() for one in inputs]
+        if code.state.ttl is not None and (code.state.whole or set(every) != {"fields"}):
+            raise InvalidInput(
+                f"`{name}`: state with a time to live is touched key by key: it cannot be `whole`, "
+                "and all inputs must be grouped by fields"
+            )
         if not self.times:
             raise InvalidInput(
                 f"`{name}`: {wish} need event time, and the topology has none",

@@ -118,7 +118,8 @@ class Batches:
                 # Nothing of the batch, and what tasks have written goes away.
                 output.sink.deliver(batch, ready.parts[i], ())
             facts = {"task": failed.task, "error": failed.failure}
-            self.store.commit(replace(last, batch=batch, quarantined=True, facts=facts))
+            aside = replace(last, batch=batch, quarantined=True, facts=facts)
+            self.store.commit(aside, keep=self._merging.at_work)
         else:
             for i, output in enumerate(topology.outputs):
                 files = [Path(file) for r in reports for number, file in r.parts if number == i]

@@ -80,6 +80,8 @@ class Merging:
         if job is None or done is None:
             return commit
         self._job = self._done = None
+        if not (self._folder / done.file).exists():
+            return commit  # somebody else has committed meanwhile
         if tuple(e for e in commit.state if e.file in job.names and _within(e, done)) != job.files:
             return commit
         first = next(i for i, e in enumerate(commit.state) if e == job.files[0])

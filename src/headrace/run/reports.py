@@ -8,6 +8,7 @@ from functools import reduce
 
 from headrace.run.compiling import CompiledBatch
 from headrace.run.seats import Reports, Seat, TaskReport
+from headrace.run.task import where_am_i
 
 
 def reports_of(ready: CompiledBatch, found: Reports) -> list[TaskReport]:
@@ -28,7 +29,8 @@ def reports_of(ready: CompiledBatch, found: Reports) -> list[TaskReport]:
 def merge_reports(seat: Seat, reports: list[TaskReport], node: str | None) -> TaskReport:
     """What a spout's task did with all its source partitions; with none it has not run."""
     if not reports:
-        return TaskReport(seat.role, seat.component, seat.number, (node or "",), time.time())
+        where = where_am_i() if node is None else (node,)
+        return TaskReport(seat.role, seat.component, seat.number, where, time.time())
     return reduce(_add, reports)
 
 
