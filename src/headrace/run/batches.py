@@ -51,6 +51,7 @@ class BatchDone:
     misplaced: tuple[str, ...]  # tasks that did not run on the node of the plan
     reports: tuple[TaskReport, ...] = field(repr=False, default=())
     failure: str | None = None  # the batch was put aside
+    stages_s: float = 0.0  # of its seconds, until the last task was done: the rest is the commit
     source_bytes: int = 0  # of these, between a source and its spout: 0 where spouts read it
     ended: float = 0.0  # seconds since 1970
 
@@ -102,7 +103,9 @@ class Batches:
         ready = compile_batch(
             topology, self.order, placement, last, batch=batch, attempt=attempt, folder=folder
         )
+        began = time.time()
         found = run_stages(ready, topology)
+        stages_s = time.time() - began
         reports = [r for r in found if r.role != "read"]
         reads = [r for r in found if r.role == "read"]
         failed = next((r for r in reports if r.failure is not None), None)
@@ -126,6 +129,7 @@ class Batches:
                 output.sink.deliver(batch, ready.parts[i], files)
             self._commit(topology, placement, reports, batch, last)
         done = self._outcome(reports, reads, placement, batch, time.time() - start, failed)
+        done = replace(done, stages_s=stages_s)
         if self.settings.telemetry is not None and failed is None:
             located = [(r, node_of(r, self.settings.hosts)) for r in reports]
             record_batch(self.settings.telemetry, topology, batch, located, placement)
