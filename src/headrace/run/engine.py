@@ -22,9 +22,14 @@ from pyspark.sql import functions as F
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.model.topology import Topology
 from headrace.run.batches import Batches, Settings
-from headrace.run.cluster import executor_cores
 from headrace.run.compiling import CompiledBatch
-from headrace.run.internals import forget_shuffles, name_stage, send_to_hosts, stage_bytes
+from headrace.run.internals import (
+    forget_shuffles,
+    hosts_up,
+    name_stage,
+    send_to_hosts,
+    stage_bytes,
+)
 from headrace.run.placement import PlanInForce
 from headrace.run.reading import Partition, Reading
 from headrace.run.reports import reports_of
@@ -154,7 +159,7 @@ class Running:
         self._reports.value = {}
         hosts, context = self.settings.hosts, self._context
         # For a host that is lost Spark would wait as long as for one that is busy, in every stage.
-        up = executor_cores(spouts.sparkSession) if hosts is not None else {}
+        up = hosts_up(context) if hosts is not None else set[str]()
 
         def where(node: str | None) -> str | None:
             wished = None if hosts is None or node is None else hosts.get(node, node)

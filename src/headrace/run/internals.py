@@ -7,6 +7,7 @@
     forget_shuffles  RDD.cleanShuffleDependencies: disks that do not fill up
     name_stage       JavaSparkContext.setCallSite: stages with names in Spark's UI
     executors        SparkContext.statusStore: hosts and cores, with the UI off
+    hosts_up         SparkContext.getExecutorMemoryStatus, env: the same, quickly, without cores
     stage_bytes      SparkContext.statusStore, listenerBus: Spark's own count of shuffled bytes
     send_by_value    pyspark.cloudpickle: an application's code, which workers cannot import
     daemon.py        pyspark.daemon, pyspark.worker: workers that start with everything imported
@@ -27,6 +28,7 @@ from __future__ import annotations
 import inspect
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -102,6 +104,19 @@ def name_stage(context: SparkContext, name: str | None) -> None:
         java.setCallSite(name)
 
 
+def hosts_up(context: SparkContext) -> set[str]:
+    """Hosts of the executors that are up, with few calls."""
+    spark = cast(Any, context)._jsc.sc()
+    every = str(spark.getExecutorMemoryStatus().keySet().mkString(",")).split(",")
+    every.remove(_driver_address(context))
+    return {address.rpartition(":")[0] for address in every}
+
+
+@lru_cache(maxsize=4)
+def _driver_address(context: Any) -> str:
+    return str(context._jsc.sc().env().blockManager().blockManagerId().hostPort())
+
+
 def executors(context: SparkContext) -> list[tuple[str, int]]:
     """Host and cores of the executors that are up, without the driver."""
     found = cast(Any, context)._jsc.sc().statusStore().executorList(True)
@@ -157,6 +172,11 @@ def send_to_hosts(records: RDD[tuple[int, Any]], hosts: Sequence[str | None]) ->
 
 def _located(context: Any, hosts: Sequence[str | None], elements: int) -> Any:
     """A Java RDD of empty byte arrays, so many in each partition, one partition per host."""
+    return _located_once(context, tuple(hosts), elements)
+
+
+@lru_cache(maxsize=64)  # the same in every batch of a plan; making it takes some 50 calls to Java
+def _located_once(context: Any, hosts: tuple[str | None, ...], elements: int) -> Any:
     jvm = context._jvm
     convert, wishes = jvm.scala.jdk.javaapi.CollectionConverters, jvm.java.util.HashMap()
     for number, host in enumerate(hosts):
