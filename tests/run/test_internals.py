@@ -24,7 +24,6 @@ from headrace.run.internals import (
     branch_sizes,
     executors,
     forget_shuffles,
-    hosts_up,
     name_stage,
     read_at_hosts,
     seats_at_hosts,
@@ -108,7 +107,6 @@ def test_spark_counts_what_its_shuffles_read_and_calls_stages_as_told(spark: Spa
     names = [stage.name for i in info.stageIds if (stage := tracker.getStageInfo(i)) is not None]
     assert sorted(names) == ["stage one", "stage two"]
     assert executors(context) == []  # local mode has none but the driver
-    assert hosts_up(context) == set()
 
 
 def test_the_code_of_an_application_travels() -> None:

@@ -22,10 +22,10 @@ from pyspark.sql import functions as F
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.model.topology import Topology
 from headrace.run.batches import Batches, Settings
+from headrace.run.cluster import executor_cores
 from headrace.run.compiling import CompiledBatch
 from headrace.run.internals import (
     forget_shuffles,
-    hosts_up,
     name_stage,
     send_to_hosts,
     stage_bytes,
@@ -159,7 +159,7 @@ class Running:
         self._reports.value = {}
         hosts, context = self.settings.hosts, self._context
         # For a host that is lost Spark would wait as long as for one that is busy, in every stage.
-        up = hosts_up(context) if hosts is not None else set[str]()
+        up = executor_cores(spouts.sparkSession) if hosts is not None else {}
 
         def where(node: str | None) -> str | None:
             wished = None if hosts is None or node is None else hosts.get(node, node)

@@ -7,7 +7,6 @@
     forget_shuffles  RDD.cleanShuffleDependencies: disks that do not fill up
     name_stage       JavaSparkContext.setCallSite: stages with names in Spark's UI
     executors        SparkContext.statusStore: hosts and cores, with the UI off
-    hosts_up         SparkContext.getExecutorMemoryStatus, env: the same, quickly, without cores
     stage_bytes      SparkContext.statusStore, listenerBus: Spark's own count of shuffled bytes
     send_by_value    pyspark.cloudpickle: an application's code, which workers cannot import
     daemon.py        pyspark.daemon, pyspark.worker: workers that start with everything imported
@@ -102,19 +101,6 @@ def name_stage(context: SparkContext, name: str | None) -> None:
         java.clearCallSite()
     else:
         java.setCallSite(name)
-
-
-def hosts_up(context: SparkContext) -> set[str]:
-    """Hosts of the executors that are up, with few calls."""
-    spark = cast(Any, context)._jsc.sc()
-    every = str(spark.getExecutorMemoryStatus().keySet().mkString(",")).split(",")
-    every.remove(_driver_address(context))
-    return {address.rpartition(":")[0] for address in every}
-
-
-@lru_cache(maxsize=4)
-def _driver_address(context: Any) -> str:
-    return str(context._jsc.sc().env().blockManager().blockManagerId().hostPort())
 
 
 def executors(context: SparkContext) -> list[tuple[str, int]]:
