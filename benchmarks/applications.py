@@ -50,11 +50,11 @@ class Case:
 
     app: str
     options: Mapping[str, Any]
-    shape: Mapping[str, str] = field(default_factory=dict[str, str])
+    shape: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def name(self) -> str:
-        return " ".join([self.app, *self.shape.values()])
+        return " ".join([self.app, *map(str, self.shape.values())])
 
 
 CASES = (
@@ -69,6 +69,9 @@ CASES = (
     Case("micro", {"per_batch": 200, "work": 0.1}, {"shape": "diamond"}),
     Case("micro", {"per_batch": 200, "work": 0.1}, {"shape": "star"}),
     Case("flight", {"lines": 700}),
+    Case("sessions", {"clicks": 700, "users": 25, "every_s": 5.0}),
+    Case("windows", {"views": 600, "pages": 9, "every_s": 0.5}),
+    Case("windows", {"views": 600, "pages": 9, "every_s": 0.5}, {"slide_s": 25}),
 )
 
 

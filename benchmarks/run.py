@@ -27,6 +27,8 @@ BENCHMARKS = (
     "moving",
     "observing",
     "running",
+    "keeping",
+    "deciding",
     "limited",
     "applications",
     "adapting",

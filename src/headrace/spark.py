@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -24,6 +25,9 @@ from headrace.model.files import replace_file
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Versions of PySpark with which all that headrace uses of its inside was tried
+# (`tests/run/test_internals.py`, `tests/run/test_engine.py`).
+TRIED = ("4.0", "4.1", "4.2", "4.3")
 PACKAGES = ("pyspark", "pyarrow", "pandas")  # what the extra `headrace[spark]` brings
 OLDEST_JAVA = 17  # Spark 4 runs on nothing older
 VECTOR_MODULE = "jdk.incubator.vector"
@@ -44,6 +48,17 @@ def require_spark(what: str, *, otherwise: str | None = None) -> None:
             f"`{what}` needs Spark, which is not installed (missing: {', '.join(missing)})",
             resource="spark",
             fix="pip install 'headrace[spark]'" + (f", or {otherwise}" if otherwise else ""),
+        )
+    check_version(importlib.metadata.version("pyspark"))
+
+
+def check_version(version: str) -> None:
+    """Refuse a PySpark with which nothing was tried: it may place tasks anywhere, or lose rows."""
+    if ".".join(version.split(".")[:2]) not in TRIED:
+        raise Unsupported(
+            f"PySpark {version} is installed; headrace was tried with {', '.join(TRIED)}",
+            resource="spark",
+            fix=f"pip install 'pyspark=={TRIED[-1]}.*'",
         )
 
 

@@ -29,15 +29,8 @@ from headrace.run.batches import Batches
 from headrace.run.placement import PlanInForce
 from headrace.run.rehearsal import rehearse_batch
 from headrace.run.routing import key_groups
-from headrace.run.state import (
-    Commit,
-    StateFile,
-    Store,
-    carry_out,
-    files_of_task,
-    groups_of_task,
-    read_state,
-)
+from headrace.run.state import Commit, Store, carry_out, files_of_task, groups_of_task
+from headrace.run.state_files import StateFile, read_state
 from tests.run.topologies import (
     COUNTS,
     expected_counts,

@@ -67,7 +67,12 @@ def test_quarantine_keeps_the_batch_aside_and_goes_on(tmp_path: Path) -> None:
     done = rehearse(topology, inputs, settings(tmp_path, on_error="quarantine"))
     assert [d.failure is None for d in done] == [True, False, True]
     assert final_counts(tmp_path / "out") == {"amber": 8}
-    assert sorted(f.name for f in (tmp_path / "out").iterdir()) == ["_run", "batch=0", "batch=2"]
+    assert sorted(f.name for f in (tmp_path / "out").iterdir()) == [
+        "_run",
+        "_schema",
+        "batch=0",
+        "batch=2",
+    ]
     aside = tmp_path / "run" / "quarantine" / "batch=1"
     assert pq.read_table(aside / "input" / "sentence.parquet").to_pylist() == [{"value": 6}]
     told = json.loads((aside / "error.json").read_text())

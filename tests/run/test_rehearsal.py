@@ -20,10 +20,11 @@ from headrace.run.batches import Batches
 from headrace.run.compiling import compile_batch
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.rehearsal import rehearse, rehearse_batch
+from headrace.run.seats import Packet
 from headrace.run.sources import numbers
 from headrace.run.stages import stages
 from headrace.run.state import Commit
-from headrace.run.task import Packet, pack, run_seat
+from headrace.run.task import pack, run_seat
 from tests.run.topologies import expected_counts, final_counts, places, settings, values, word_count
 
 
@@ -87,7 +88,15 @@ def test_a_task_sends_the_same_whatever_order_its_input_came_in(tmp_path: Path) 
     order = stages(topology.components)
     ready = compile_batch(topology, order, None, Commit(-1), batch=0, attempt="a", folder=tmp_path)
     packets = [
-        Packet("keep", 0, 0, sender, 2, pack(pa.table({"value": [sender, 10 + sender]})))
+        Packet(
+            "keep",
+            0,
+            0,
+            sender,
+            2,
+            pack(pa.table({"value": [sender, 10 + sender]})),
+            pickle.dumps([((sender, 0), 2)]),
+        )
         for sender in range(3)
     ]
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from headrace.errors import InvalidInput
 from headrace.model.document import Input
 from headrace.model.keys import GROUPS, groups_owned_by, owner_of
-from headrace.run.routing import key_groups, route, split_evenly
+from headrace.run.routing import even_slices, key_groups, route
 
 KEYS = st.lists(st.one_of(st.none(), st.text(max_size=5)), min_size=1, max_size=60)
 
@@ -25,7 +25,7 @@ def routed(table: pa.Table, tasks: int, **how: Any) -> dict[int, list[dict[str, 
     beside = how.pop("beside", ())
     return {
         task: rows.to_pylist()
-        for task, rows in route(
+        for task, rows, _ in route(
             table, Input(**how), tasks, sender=how.pop("sender", 0), beside=beside
         )
     }
@@ -33,11 +33,12 @@ def routed(table: pa.Table, tasks: int, **how: Any) -> dict[int, list[dict[str, 
 
 @given(rows=st.integers(1, 50), tasks=st.integers(1, 9), start=st.integers(0, 20))
 def test_shuffle_is_even_and_loses_nothing(rows: int, tasks: int, start: int) -> None:
-    parts = list(split_evenly(pa.table({"n": list(range(rows))}), tasks, start=start))
-    sizes = [part.num_rows for _, part in parts]
-    assert sorted(n for _, part in parts for n in part["n"].to_pylist()) == list(range(rows))
-    assert len({task for task, _ in parts}) == len(parts) == min(rows, tasks)
-    assert max(sizes) - min([*sizes, *([0] if rows < tasks else [])]) <= 1
+    parts = list(even_slices(rows, tasks, start=start))
+    sizes = [end - first for _, first, end in parts]
+    assert [n for _, first, end in parts for n in range(first, end)] == list(range(rows))
+    assert len({task for task, _, _ in parts}) == len(parts) == min(rows, tasks)
+    least = 0 if rows < tasks else min(sizes)
+    assert max(sizes) - least <= 1
 
 
 @given(keys=KEYS, tasks=st.integers(1, 9))

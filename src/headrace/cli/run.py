@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headrace.control.loop import Entry, LoopSettings
     from headrace.model.topology import Topology
     from headrace.run.batches import BatchDone, Settings
+    from headrace.run.engine import RunDone
 
 MASTERS = ("spark://", "k8s://", "yarn", "local")
 
@@ -154,7 +155,8 @@ def run(
 
     topology = topology_of(load(app), read_options(options))
     if describe:
-        emit(topology.document(), None)
+        # With the rule of the engine, for the planner.
+        emit(replace(topology, core_per_task=True).document(), None)
         return
     where = Path(checkpoint) if checkpoint is not None else Path("headrace-runs") / topology.name
     measured = Path(telemetry) if telemetry is not None else None
@@ -166,7 +168,7 @@ def run(
         on_error=on_error, listen=listener.listen,
     )  # fmt: skip
     if cluster is None:
-        run_on_master(topology, settings, plan_file, master, crowded)
+        done = run_on_master(topology, settings, plan_file, master, crowded)
     else:
         loop = LoopSettings(
             objective, interval_s=every, horizon_s=horizon, improve_percent=improve,
@@ -174,10 +176,10 @@ def run(
         )  # fmt: skip
         by = by or ("headrace" if adapts and plan_file is None else None)
         fleet = Path(folder)
-        run_on_fleet(
+        done = run_on_fleet(
             topology, settings, plan_file, cluster, fleet, crowded, by, loop if adapts else None
         )
-    listener.show_summary(where, as_json)
+    listener.show_summary(where, done, as_json)
 
 
 def check_choices(
@@ -206,8 +208,8 @@ def run_on_master(
     plan_file: str | None,
     master: str | None,
     crowded: bool,
-) -> None:
-    """Run on an existing cluster, or in local mode."""
+) -> RunDone | None:
+    """Run on an existing cluster, or in local mode; None if it was interrupted."""
     from headrace.control.live import on_master
     from headrace.run.placement import read_placement
     from headrace.spark import is_local
@@ -218,7 +220,8 @@ def run_on_master(
         say("in local mode there is one node: the plan's task counts are used, its places are not")
     with on_master(master, topology.name, nodes) as site, stop_on_interrupt():
         plan = site.put_in_force(topology, file=plan_file, crowded=crowded, say=say)
-        site.run(topology, plan, settings)
+        return site.run(topology, plan, settings)
+    return None
 
 
 def run_on_fleet(
@@ -230,8 +233,8 @@ def run_on_fleet(
     crowded: bool,
     by: str | None,
     loop: LoopSettings | None,
-) -> None:
-    """Run on a fleet; with a loop, plan again while it runs."""
+) -> RunDone | None:
+    """Run on a fleet; with a loop, plan again while it runs. None if it was interrupted."""
     from headrace.control.live import decide_beside, fleet_for, on_fleet
     from headrace.control.on_spark import plan_first
     from headrace.model.cluster import nodes_of
@@ -250,12 +253,12 @@ def run_on_fleet(
     ):
         plan = site.put_in_force(topology, start, file=plan_file, crowded=crowded, say=say)
         if loop is None:
-            site.run(topology, plan, settings)
-            return
+            return site.run(topology, plan, settings)
         assert settings.telemetry is not None
         world = site.watch(topology, plan, inputs, settings.telemetry, settings.checkpoint)
         with decide_beside(world, loop, say_decision, settings.listen) as listen:
-            site.run(topology, plan, replace(settings, listen=listen))
+            return site.run(topology, plan, replace(settings, listen=listen))
+    return None
 
 
 @contextmanager
@@ -281,7 +284,7 @@ class Listener:
         self.batches.append(done)
         say(batch_line(done))
 
-    def summary(self, where: Path) -> dict[str, Any]:
+    def summary(self, where: Path, ended: RunDone | None) -> dict[str, Any]:
         """The run in numbers."""
         done = self.batches
         return {
@@ -290,15 +293,19 @@ class Listener:
             "seconds": [round(d.seconds, 3) for d in done],
             "remote_bytes": sum(d.remote_bytes for d in done),
             "total_bytes": sum(d.total_bytes for d in done),
+            "source_bytes": sum(d.source_bytes for d in done),
+            # As Spark counts what its shuffles read: compressed, unless that is turned off.
+            "spark_remote_bytes": ended.spark_remote_bytes if ended is not None else None,
+            "spark_total_bytes": ended.spark_total_bytes if ended is not None else None,
             "misplaced": sum(len(d.misplaced) for d in done),
             "quarantined": sum(d.failure is not None for d in done),
             "plans": list(dict.fromkeys(d.plan for d in done if d.plan is not None)),
             "checkpoint": str(where),
         }
 
-    def show_summary(self, where: Path, as_json: bool) -> None:
+    def show_summary(self, where: Path, ended: RunDone | None, as_json: bool) -> None:
         """Print the run in numbers."""
-        numbers = self.summary(where)
+        numbers = self.summary(where, ended)
         if as_json:
             print_json({"format": "headrace/1", "run": numbers})
             return
@@ -307,6 +314,11 @@ class Listener:
             f"{numbers['misplaced']} tasks misplaced, "
             f"{numbers['quarantined']} batches put aside; to go on, run again with {where}"
         )
+        if ended is not None:
+            click.echo(
+                f"between nodes: {numbers['remote_bytes']:,} bytes as tasks sent them, "
+                f"{numbers['spark_remote_bytes']:,} as Spark read them from its shuffles"
+            )
 
 
 def batch_line(done: BatchDone) -> str:
@@ -315,6 +327,8 @@ def batch_line(done: BatchDone) -> str:
         f"batch {done.batch}: {done.tuples:,} tuples in {done.seconds:.2f} s, "
         f"{done.remote_bytes:,} of {done.total_bytes:,} bytes between nodes"
     )
+    if done.source_bytes:
+        line += f", {done.source_bytes:,} from a source to its spout"
     if done.plan is not None:
         line += f", plan {done.plan}"
     if done.misplaced:

@@ -33,7 +33,7 @@ from headrace.run.addresses import check_reachable
 from headrace.run.batches import BatchDone, Settings
 from headrace.run.cluster import executor_cores, wait_for_hosts
 from headrace.run.fleet import Fleet, local_fleet
-from headrace.run.located import SETTINGS
+from headrace.run.internals import SETTINGS
 from headrace.run.machines import machines_of
 from headrace.run.placement import Placement, PlanInForce, check_cores
 from headrace.run.supervisor import find_fleet
@@ -113,8 +113,8 @@ class Site:
             clock=clock,
         )
 
-    def run(self, topology: Topology, plan: PlanInForce, settings: Settings) -> int:
-        """Run a topology until its sources end or the batches are done; how many there were."""
+    def run(self, topology: Topology, plan: PlanInForce, settings: Settings) -> engine.RunDone:
+        """Run a topology until its sources end or the batches are done."""
         return engine.run(self.spark, topology, plan, replace(settings, hosts=self.hosts))
 
 

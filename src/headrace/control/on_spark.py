@@ -22,12 +22,12 @@ from headrace.model.document import FORMAT, Node
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.read import Inputs, validated
 from headrace.model.topology import Topology
-from headrace.observe.pipeline import Question, observe_folder
+from headrace.observe.pipeline import Observed, Question, observe_folder
+from headrace.observe.small import is_small, observe_small
+from headrace.observe.source import check_folder
 from headrace.planner import Plan, place
 from headrace.run.batches import BatchDone
-from headrace.run.machines import cores_of
 from headrace.run.placement import Placement, PlanInForce
-from headrace.run.stages import stages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,20 +47,12 @@ def problem_on_spark(
     """A topology on nodes as Spark runs it, with the running plan as `current`.
 
     Tasks of nodes that are not there are unplaced. `rates` are those of the spouts, where they are
-    known better than from the measured streams. A stage's tasks run at once, each on a core of its
-    own: so a node has as many places of each stage as cores.
+    known better than from the measured streams.
     """
     tasks = dict(running.tasks) if running is not None else {}
-    section = topology.with_tasks(tasks).section() if tasks else topology.section()
-    levels = {
-        name: f"cores of stage {i + 1}"
-        for i, level in enumerate(stages(topology.components).levels)
-        for name in level
-    }
-    components = {
-        name: {**spec, "resources": {**spec.get("resources", {}), levels[name]: 1}}
-        for name, spec in section["components"].items()
-    }
+    planned = replace(topology.with_tasks(tasks) if tasks else topology, core_per_task=True)
+    section = planned.section()
+    components: dict[str, Any] = section["components"]
     streams: list[dict[str, Any]] = []
     for stream in measured.get("streams", ()):
         # Averages of single streams are not of quite the same time; one rate and the selectivities
@@ -75,14 +67,9 @@ def problem_on_spark(
         name: node.model_dump(mode="json", by_alias=True, exclude_unset=True)
         for name, node in nodes.items()
     }
-    for name, facts in described.items():
-        facts["resources"] = {
-            **facts.get("resources", {}),
-            **dict.fromkeys(levels.values(), cores_of(nodes[name])),
-        }
     content: dict[str, Any] = {
         "format": FORMAT,
-        "topology": {**section, "components": components},
+        "topology": section,
         "cluster": {"nodes": described},
     }
     if "profile" in measured:
@@ -130,6 +117,13 @@ def plan_first(topology: Topology, nodes: Mapping[str, Node], by: str) -> Placem
     return placement_from_plan(place(problem_on_spark(topology, nodes, {}, None), by), by, nodes)
 
 
+def observe(spark: SparkSession, folder: Path, question: Question, *, newest: int) -> Observed:
+    """What telemetry says; a decision on little of it does not wait for Spark."""
+    if is_small(check_folder(folder, newest)):
+        return observe_small(folder, question, newest=newest)
+    return observe_folder(spark, folder, question, newest=newest)
+
+
 @dataclass(slots=True)
 class OnSpark:
     """A topology that runs, as the loop sees it."""
@@ -163,7 +157,7 @@ class OnSpark:
         question = Question(self.window_s, "average", (self.topology.name,), prefixed=False)
         batches = self.batches  # more may come while this is at work
         newest = min(RECENT, max(1, self.warm)) if batches else RECENT  # one file a batch
-        observed = observe_folder(self.spark, self.telemetry, question, newest=newest)
+        observed = observe(self.spark, self.telemetry, question, newest=newest)
         running = self.plan.current()
         rates = emission_rates(batches[-newest:])
         problem = problem_on_spark(self.topology, self.nodes(), observed.sections, running, rates)

@@ -27,6 +27,7 @@ from headrace.model.plan import read_assignment
 from headrace.model.problem import CPU, Problem
 from headrace.model.profile import profile_of
 from headrace.model.read import Inputs
+from headrace.model.stage_cores import with_stage_cores
 from headrace.model.streams import DataFlow
 
 Fields = dict[str, Any]  # of a Problem
@@ -36,7 +37,7 @@ def build(inputs: Inputs, *, tasks: Mapping[str, int] | None = None) -> Problem:
     """The problem that merged files describe; `tasks` replaces task counts by component name."""
     document = inputs.document
     topologies, components = components_of(inputs, tasks or {})
-    nodes = nodes_of(inputs)
+    components, nodes = with_stage_cores(topologies, components, nodes_of(inputs))
     resources = ("cpu", "memory_mb", *sorted(_further_resources(nodes, components)))
     notes = [*empty_topology_notes(inputs), *inventory_notes(inputs)]
     flow = DataFlow.of(inputs, topologies, components, notes)

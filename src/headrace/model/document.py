@@ -57,6 +57,10 @@ class Input(Section):
         description="which task receives a tuple; none and custom count as shuffle",
     )
     fields: tuple[str, ...] = Field(default=(), description="key fields of a fields grouping")
+    order: tuple[str, ...] = Field(
+        default=(),
+        description="columns by which a fields grouping sorts the rows of a batch; absent: as read",
+    )
 
 
 def as_inputs(value: Any) -> Any:
@@ -135,6 +139,10 @@ class Topology(Section):
         default="copy",
         description="every subscriber gets the whole stream, or output is divided: evenly over "
         "the subscribing components, or over all their tasks",
+    )
+    core_per_task: bool = Field(
+        default=False,
+        description="true: tasks of a stage run at once, each on a core of its own, as on Spark",
     )
     components: dict[str, Component] = Field(default_factory=dict)
 

@@ -30,7 +30,8 @@ from pydantic import ValidationError
 
 from headrace.errors import InvalidInput
 from headrace.model import document
-from headrace.model.keys import KEYED_BY
+from headrace.model.durations import Duration, seconds_of
+from headrace.model.keys import KEYED_BY, holding_of
 from headrace.model.nearest import nearest
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ FACTS = (
     "isolated_machines",
     "worker_max_heap_mb",
     "fanout",
+    "core_per_task",
 )  # keys of a file's topology
 
 
@@ -59,13 +61,21 @@ class Keyed:
     """State of a bolt: a table with one row or more per key, kept from batch to batch.
 
     `key` names the columns that hold the key, in the order of the fields that the inputs are
-    grouped by.
+    grouped by. A call sees the rows of the keys that came, unless `whole` or an input that is not
+    grouped by fields asks for all.
     """
 
     schema: pa.Schema
     key: tuple[str, ...]
+    whole: bool = False  # True: a call sees all keys of its task, not only those that came
+    ttl: Duration | None = None  # event time after which a key that no batch touched is forgotten
+
+    @property
+    def ttl_s(self) -> float | None:
+        return None if self.ttl is None else seconds_of(self.ttl, "the time to live of state")
 
     def __post_init__(self) -> None:
+        assert self.ttl_s is None or self.ttl_s >= 0
         for column in self.key:
             if column not in self.schema.names:
                 columns = ", ".join(self.schema.names)
@@ -77,8 +87,12 @@ class Keyed:
 class Sink(Protocol):
     """Takes the output of a component, batch by batch."""
 
+    def check(self, run: str) -> None:
+        """Refuse what cannot be written to, before anything starts; changes nothing."""
+        ...
+
     def open(self, run: str) -> None:
-        """Called once, before the first batch."""
+        """Called once, when the first batch begins."""
         ...
 
     def parts(self, batch: int, attempt: str, scratch: Path) -> Path:
@@ -103,6 +117,16 @@ class Code:
     source: Source | None = None
     state: Keyed | None = None
     schema: pa.Schema | None = None
+    on_timer: Function | None = None  # called when the watermark has passed a timer
+    each_batch: bool = False  # called once more after the rows of a batch, without rows
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """The column that says when a component's rows happened, and how late they may come."""
+
+    column: str
+    late_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +143,19 @@ class Topology:
     """Components, the code of those that have some, and where results go."""
 
     name: str = field(kw_only=False)
-    workers: int | None = None  # what these six mean, `headrace schema` says
+    workers: int | None = None  # what these seven mean, `headrace schema` says
     priority: int = 0
     bound_by: Literal["cpu", "memory", "network", "io"] = "cpu"
     isolated_machines: int | None = None
     worker_max_heap_mb: float | None = None
     fanout: Literal["copy", "divide", "tasks"] = "copy"
+    core_per_task: bool = False
     components: Mapping[str, document.Component] = field(
         default_factory=dict[str, document.Component]
     )
     code: Mapping[str, Code] = field(default_factory=dict[str, Code])
     outputs: tuple[Output, ...] = ()
+    times: Mapping[str, EventTime] = field(default_factory=dict[str, EventTime])
 
     def __post_init__(self) -> None:
         self._header()
@@ -157,15 +183,29 @@ class Topology:
         form: Form = "arrow",
         state: Keyed | None = None,
         schema: pa.Schema | None = None,
+        on_timer: Function | None = None,
+        each_batch: bool = False,
         **facts: Any,
     ) -> Topology:
         """With a bolt: `function` over Arrow tables, pandas frames or single tuples (`form`)."""
-        code = Code(function, form, state=state, schema=schema)
+        code = Code(
+            function, form, state=state, schema=schema, on_timer=on_timer, each_batch=each_batch
+        )
         return self._with(name, code, {**facts, "inputs": dict(inputs)})
 
     def sink(self, component: str, sink: Sink, *, stream: str = "default") -> Topology:
         """With the output of a component sent to a sink."""
         return replace(self, outputs=(*self.outputs, Output(component, stream, sink)))
+
+    def event_time(self, component: str, column: str, late: Duration = "10 minutes") -> Topology:
+        """With a component whose rows say in a column when they happened.
+
+        The watermark follows the latest of them by `late`; a row that is older than the watermark
+        leaves by the stream `late`.
+        """
+        self._check_known(component, "an event time")
+        late_s = seconds_of(late, f"event time of `{component}`")
+        return replace(self, times={**self.times, component: EventTime(column, late_s)})
 
     def with_tasks(self, tasks: Mapping[str, int]) -> Topology:
         """With other task counts, such as those of a plan."""
@@ -225,6 +265,26 @@ class Topology:
             _check_fields(name, component)
             if code.state is not None:
                 _check_state(name, component, code.state)
+            self._check_time(name, component, code)
+
+    def _check_time(self, name: str, component: document.Component, code: Code) -> None:
+        """Refuse timers and a time to live where no event time is known, or no key."""
+        wish = "timers" if code.on_timer is not None else "a time to live"
+        if code.on_timer is None and (code.state is None or code.state.ttl is None):
+            return
+        if code.state is None or holding_of(component) != "keys":
+            raise InvalidInput(f"`{name}`: {wish} need keyed state, and inputs grouped by fields")
+        every = [one.grouping for inputs in component.inputs.values() for one in inputs]
+        if code.state.ttl is not None and (code.state.whole or set(every) != {"fields"}):
+            raise InvalidInput(
+                f"`{name}`: state with a time to live is touched key by key: it cannot be `whole`, "
+                "and all inputs must be grouped by fields"
+            )
+        if not self.times:
+            raise InvalidInput(
+                f"`{name}`: {wish} need event time, and the topology has none",
+                fix="name its column with Topology.event_time(component, column, late=..)",
+            )
 
     def _check_known(self, name: str, wanted_by: str) -> None:
         if name not in self.components:
@@ -269,6 +329,11 @@ def _check_fields(name: str, component: document.Component) -> None:
         for one in inputs:
             if one.grouping == "fields" and not one.fields:
                 raise InvalidInput(f"`{name}`: the fields grouping of `{source}` names no fields")
+            if one.order and one.grouping != "fields":
+                raise InvalidInput(
+                    f"`{name}`: `order` sorts the rows of a fields grouping, "
+                    f"and `{source}` is grouped by {one.grouping}"
+                )
 
 
 def _check_state(name: str, component: document.Component, state: Keyed) -> None:

@@ -7,13 +7,15 @@ fitted by least squares, weighted because the scatter of CPU grows with CPU.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+Figures = Row | Mapping[str, Any]  # named figures, from Spark or not
 GROUP = ("topology", "component", "machine_type")
 CUT = 3.5  # scales of the residuals, each 1.48 x their median
 REFITS = 2
@@ -91,7 +93,7 @@ def resistant_lines(points: DataFrame) -> Lines:
     return {name(row): first_line(row) for row in ends.collect()}
 
 
-def first_line(row: Row) -> tuple[float, float, float, float]:
+def first_line(row: Figures) -> tuple[float, float, float, float]:
     width = row["high_rate"] - row["low_rate"]
     slope = max(0.0, (row["high_points"] - row["low_points"]) / width) if width > 0 else 0.0
     return slope, row["low_points"] - slope * row["low_rate"], max(row["points"] / 10, 1e-9), 0.0
@@ -141,7 +143,7 @@ def sums() -> list[Column]:
     ]
 
 
-def weighted_line(row: Row) -> tuple[float, float]:
+def weighted_line(row: Figures) -> tuple[float, float]:
     """Slope and intercept by weighted least squares; neither is ever negative."""
     spread = row["w"] * row["wxx"] - row["wx"] ** 2
     if spread <= 1e-12 * row["w"] * row["wxx"]:
@@ -153,7 +155,7 @@ def weighted_line(row: Row) -> tuple[float, float]:
     return (row["wxy"] / row["wxx"], 0.0) if intercept < 0 else (slope, intercept)
 
 
-def fit(row: Row) -> Fit:
+def fit(row: Figures) -> Fit:
     """The last line of a group, and what is doubtful about it."""
     low, high = row["range"]
     narrow = high < NARROW * low or high == 0

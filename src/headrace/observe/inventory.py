@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -27,8 +27,13 @@ def latest_facts(nodes: DataFrame) -> DataFrame:
 
 def inventory(nodes: DataFrame) -> dict[str, dict[str, Any]]:
     """The contract's `inventory`."""
+    return inventory_of([row.asDict() for row in latest_facts(nodes).collect()])
+
+
+def inventory_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The same, from what each node last said."""
     facts: dict[str, dict[str, Any]] = {}
-    for row in latest_facts(nodes).collect():
+    for row in rows:
         # 0 sockets or GHz is how a machine says that it does not know.
         known = {name: row[name] for name in FACTS if row[name]}
         if machine_type := known.pop("machine_type", None):

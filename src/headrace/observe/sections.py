@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headrace.errors import InvalidInput
-from headrace.observe.fit import Fit, fits, load_points
+from headrace.observe.fit import Figures, Fit, fits, load_points
 from headrace.observe.rounding import six_digits
 from headrace.observe.spans import (
     clocks_ahead,
@@ -113,6 +113,11 @@ def steady_figure(traffic: str) -> Steady:
         return lambda series: F.sum(F.col(series) * F.pow(F.lit(keep), F.col("age"))) / weights
     if match := re.fullmatch(r"p([1-9][0-9]?)", traffic):
         return lambda series: percentile(series, int(match[1]))
+    unknown_traffic(traffic)
+
+
+def unknown_traffic(traffic: str) -> NoReturn:
+    """Refuse a word for steady figures that is none."""
     raise InvalidInput(
         f"traffic `{traffic}` is not known; "
         "there are `last`, `average` and percentiles such as `p95`"
@@ -151,7 +156,7 @@ def streams(
         tuple(row[:3]): row[3] / window_s
         for row in series.groupBy(*ends).agg(steady("tuples")).collect()
     }
-    received: dict[tuple[str, ...], dict[int, Row]] = {}
+    received: dict[tuple[str, ...], dict[int, Figures]] = {}
     for row in (
         edges.groupBy(*ends, "to_task")
         .agg(F.sum("tuples").alias("tuples"), F.sum("bytes").alias("bytes"))
@@ -164,6 +169,19 @@ def streams(
         tuple(row[:2]): row
         for row in tasks.groupBy("topology", "component").agg(*totals, most).collect()
     }
+    return stream_entries(rates, received, flows, name_of)
+
+
+def stream_entries(
+    rates: Mapping[tuple[str, ...], float],
+    received: Mapping[tuple[str, ...], Mapping[int, Figures]],
+    flows: Mapping[tuple[str, ...], Figures],
+    name_of: Naming,
+) -> list[dict[str, Any]]:
+    """Streams from their rates, what each target task received, and what components took and gave.
+
+    The first two by (topology, source, target), the last by (topology, component).
+    """
     result: list[dict[str, Any]] = []
     for key in sorted(rates):
         topology, source, target = key
@@ -239,8 +257,13 @@ def history(tasks: DataFrame, window_s: int, name_of: Naming) -> dict[str, list[
     rates = emitted.groupBy("topology", "component", "start_s").agg(
         (F.sum("tuples_out") / window_s).alias("rate")
     )
+    return history_entries(rates.orderBy("topology", "component", "start_s").collect(), name_of)
+
+
+def history_entries(rates: Sequence[Figures], name_of: Naming) -> dict[str, list[list[float]]]:
+    """The newest windows of every spout, from its rates in the order of time."""
     result: dict[str, list[list[float]]] = {}
-    for row in rates.orderBy("topology", "component", "start_s").collect():
+    for row in rates:
         result.setdefault(name_of(row["topology"], row["component"]), []).append(
             [row["start_s"], six_digits(row["rate"])]
         )

@@ -28,7 +28,9 @@ def load(app: str) -> ModuleType:
     if not file.exists():
         raise InvalidInput(f"{app}: no such file")
     module = load_module(f"headrace_app_{file.stem}", file)
-    _send_by_value(module)
+    from headrace.run.internals import send_by_value  # on demand: it needs Spark
+
+    send_by_value(module)
     return module
 
 
@@ -61,10 +63,3 @@ def topology_of(module: ModuleType, options: Mapping[str, Any]) -> Topology:
         )
     made.check_runnable()
     return made
-
-
-def _send_by_value(module: ModuleType) -> None:
-    """Send the application's code itself to Spark's workers, which cannot import its file."""
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(module)

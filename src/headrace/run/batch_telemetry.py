@@ -12,7 +12,7 @@ from headrace.model.document import Node
 from headrace.model.telemetry import NODE_FACTS, Writer
 from headrace.model.topology import Topology, task_name
 from headrace.run.placement import Placement
-from headrace.run.task import TaskReport
+from headrace.run.seats import TaskReport
 
 Located = Sequence[tuple[TaskReport, str]]  # reports, and the nodes they come from
 

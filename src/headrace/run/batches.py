@@ -19,10 +19,12 @@ from headrace.model.files import write_whole
 from headrace.model.topology import Topology, task_name
 from headrace.run.batch_telemetry import record_batch
 from headrace.run.compiling import CompiledBatch, compile_batch
+from headrace.run.merging import Merging
 from headrace.run.placement import Placement, PlanInForce
+from headrace.run.seats import TaskReport
 from headrace.run.stages import stages
 from headrace.run.state import Commit, Store
-from headrace.run.task import TaskReport
+from headrace.run.storage import StorageFailed
 
 OnError = Literal["stop", "quarantine"]
 # Runs the stages; gives a report of every task.
@@ -49,6 +51,8 @@ class BatchDone:
     misplaced: tuple[str, ...]  # tasks that did not run on the node of the plan
     reports: tuple[TaskReport, ...] = field(repr=False, default=())
     failure: str | None = None  # the batch was put aside
+    stages_s: float = 0.0  # of its seconds, until the last task was done: the rest is the commit
+    source_bytes: int = 0  # of these, between a source and its spout: 0 where spouts read it
     ended: float = 0.0  # seconds since 1970
 
 
@@ -74,9 +78,12 @@ class Batches:
         self.topology, self.plan, self.settings = topology, plan, settings
         self.order = stages(topology.components)
         self.store = Store(settings.checkpoint)
+        self.store.check(topology)
         run_name = self.store.last().run
         for output in topology.outputs:
-            output.sink.open(run_name)
+            output.sink.check(run_name)
+        self._claimed = False
+        self._merging = Merging(settings.checkpoint, topology)
 
     def run(self, batch: int, run_stages: RunStages, save_input: SaveInput) -> BatchDone | None:
         """Run a batch; None if it was committed before."""
@@ -88,6 +95,7 @@ class Batches:
             )
         if last.batch == batch:
             return None
+        self._claim(last)
         placement = self.plan.current()
         topology = self.topology if placement is None else self.topology.with_tasks(placement.tasks)
         self.store.batch_folder(batch)
@@ -95,26 +103,50 @@ class Batches:
         ready = compile_batch(
             topology, self.order, placement, last, batch=batch, attempt=attempt, folder=folder
         )
-        reports = run_stages(ready, topology)
+        began = time.time()
+        found = run_stages(ready, topology)
+        stages_s = time.time() - began
+        reports = [r for r in found if r.role != "read"]
+        reads = [r for r in found if r.role == "read"]
         failed = next((r for r in reports if r.failure is not None), None)
+        if failed is not None and failed.storage:
+            raise StorageFailed(
+                f"task {failed.task}, batch {batch}: {failed.failure}",
+                task=failed.task,
+                fix="mend it and start again: the run goes on from the last commit",
+            )
         if failed is not None:
             self._put_aside(failed, batch, save_input)
             for i, output in enumerate(topology.outputs):
                 # Nothing of the batch, and what tasks have written goes away.
                 output.sink.deliver(batch, ready.parts[i], ())
             facts = {"task": failed.task, "error": failed.failure}
-            self.store.commit(replace(last, batch=batch, quarantined=True, facts=facts))
+            aside = replace(last, batch=batch, quarantined=True, facts=facts)
+            self.store.commit(aside, keep=self._merging.at_work)
         else:
             for i, output in enumerate(topology.outputs):
                 files = [Path(file) for r in reports for number, file in r.parts if number == i]
                 output.sink.deliver(batch, ready.parts[i], files)
             self._commit(topology, placement, reports, batch, last)
-        done = self._outcome(reports, placement, batch, time.time() - start, failed)
+        done = self._outcome(reports, reads, placement, batch, time.time() - start, failed)
+        done = replace(done, stages_s=stages_s)
         if self.settings.telemetry is not None and failed is None:
             located = [(r, node_of(r, self.settings.hosts)) for r in reports]
             record_batch(self.settings.telemetry, topology, batch, located, placement)
         self.settings.listen(done)
         return done
+
+    def wait(self) -> None:
+        """Wait for files of state that are being put together."""
+        self._merging.wait()
+
+    def _claim(self, last: Commit) -> None:
+        """Take the run's folder and its outputs, once a first batch is there."""
+        if not self._claimed:
+            self.store.claim(self.topology)
+            for output in self.topology.outputs:
+                output.sink.open(last.run)
+            self._claimed = True
 
     def _commit(
         self,
@@ -138,7 +170,16 @@ class Batches:
             "plan": placement.name if placement else None,
             "tasks": {n: c.tasks for n, c in topology.components.items()},
         }
-        self.store.commit(Commit(batch, tuple(state), carried, last.run, facts=facts))
+        latest = dict(last.latest)
+        for r in reports:
+            if r.latest is not None:
+                latest[r.component] = max(r.latest, latest.get(r.component, r.latest))
+        commit = Commit(batch, tuple(state), carried, last.run, facts=facts, latest=latest)
+        mark, first = commit.watermark(topology), last.first_watermark
+        commit = replace(commit, first_watermark=mark if first is None else first)
+        commit = self._merging.swap_in(commit)
+        self.store.commit(commit, keep=self._merging.at_work)
+        self._merging.begin(commit)
 
     def _put_aside(self, failed: TaskReport, batch: int, save_input: SaveInput) -> None:
         """Keep the batch that a component could not take, or give up."""
@@ -164,6 +205,7 @@ class Batches:
     def _outcome(
         self,
         reports: Sequence[TaskReport],
+        reads: Sequence[TaskReport],
         placement: Placement | None,
         batch: int,
         seconds: float,
@@ -177,7 +219,10 @@ class Batches:
             else {t: n for t, n in node.items() if n != placement.node(t)}
         )
         edges = [
-            (node_of(r, hosts), node[c, n], size) for r in reports for c, n, _, size in r.edges
+            (node_of(r, hosts), node[c, n], size)
+            for r in (*reads, *reports)
+            for c, n, _, size in r.edges
+            if (c, n) in node  # not so if the batch was cut short
         ]
         return BatchDone(
             batch=batch,
@@ -187,6 +232,7 @@ class Batches:
             remote_bytes=sum(size for source, target, size in edges if source != target),
             total_bytes=sum(size for _, _, size in edges),
             misplaced=tuple(task_name(component, number + 1) for component, number in away),
+            source_bytes=sum(size for r in reads for *_, size in r.edges),
             reports=tuple(reports),
             failure=None if failed is None else f"{failed.task}: {failed.failure}",
             ended=time.time(),

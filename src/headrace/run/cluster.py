@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from headrace.errors import Unsupported
+from headrace.run.internals import executors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,14 +15,9 @@ if TYPE_CHECKING:
 
 def executor_cores(spark: SparkSession) -> dict[str, int]:
     """Cores per host, over all executors that are up."""
-    context = cast(Any, spark.sparkContext)
-    executors = context._jsc.sc().statusStore().executorList(True)
     cores: dict[str, int] = {}
-    for i in range(executors.size()):
-        executor = executors.apply(i)
-        if executor.id() != "driver":
-            host = str(executor.hostPort()).rpartition(":")[0]
-            cores[host] = cores.get(host, 0) + int(executor.totalCores())
+    for host, own in executors(spark.sparkContext):
+        cores[host] = cores.get(host, 0) + own
     return cores
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from headrace.model.topology import Topology, subscriptions
 from headrace.run.placement import Placement
+from headrace.run.seats import Part, Role, Seat, Stage, Target
 from headrace.run.stages import Stages
 from headrace.run.state import Commit, files_of_task, groups_of_task
-from headrace.run.task import Part, Role, Seat, Stage, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ def compile_batch(
     seats = [
         _seats(topology, order, at, targets, placement, last) for at in range(len(order.levels))
     ]
+    ordered = before_keys(topology)
     made: list[Stage] = []
     for at, row in enumerate(seats):
         following = seats[at + 1] if at + 1 < len(seats) else ()
@@ -69,6 +70,10 @@ def compile_batch(
                     for i, seat in enumerate(following)
                     if seat.role != "replay"
                 },
+                ordered=ordered,
+                times={name: topology.times[name] for name in names if name in topology.times},
+                watermark=last.watermark(topology),
+                first_watermark=last.first_watermark,
             )
         )
     nodes = tuple(
@@ -78,14 +83,29 @@ def compile_batch(
     return CompiledBatch(tuple(made), nodes, parts)
 
 
+def before_keys(topology: Topology) -> frozenset[str]:
+    """Components whose output reaches a fields grouping, at once or through others."""
+    edges = subscriptions(topology.components)
+    found = {source for source, _, how in edges if how.grouping == "fields"}
+    while more := {source for source, target, _ in edges if target in found} - found:
+        found |= more
+    return frozenset(found)
+
+
 def _targets(topology: Topology, order: Stages) -> dict[str, tuple[Target, ...]]:
+    ordered = before_keys(topology)
     found: dict[str, list[Target]] = {name: [] for name in topology.components}
     counted: dict[str, int] = {}
     for source, target, how in subscriptions(topology.components):
         number = counted.get(target, 0)
         counted[target] = number + 1
         back = (source, target) in order.back_edges
-        found[source].append(Target(target, number, how, topology.components[target].tasks, back))
+        # Its tasks get rows of one run in turns, and pass them on: each needs its own position.
+        spread = how.grouping in ("fields", "direct") and topology.code[target].state is None
+        tasks = topology.components[target].tasks
+        found[source].append(
+            Target(target, number, how, tasks, back, rowwise=spread and target in ordered)
+        )
     return {name: tuple(targets) for name, targets in found.items()}
 
 

@@ -11,37 +11,54 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
-from pyspark import RDD
 from pyspark.accumulators import AccumulatorParam
-from pyspark.serializers import NoOpSerializer
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.model.topology import Topology
 from headrace.run.batches import Batches, Settings
 from headrace.run.cluster import executor_cores
 from headrace.run.compiling import CompiledBatch
-from headrace.run.located import forget_shuffles, send_to_hosts
+from headrace.run.internals import (
+    forget_shuffles,
+    name_stage,
+    send_to_hosts,
+    stage_bytes,
+)
 from headrace.run.placement import PlanInForce
-from headrace.run.task import Reports, Stage, TaskReport, divide, run_seat, settle
+from headrace.run.reading import Partition, Reading
+from headrace.run.reports import reports_of
+from headrace.run.seats import Reports, Stage, TaskReport
+from headrace.run.task import run_seat, settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 
+COUNT_EVERY = 100  # batches; Spark keeps the figures of a thousand stages
 CRASHED = "Python worker exited unexpectedly"  # in Spark's words
+
+
+@dataclass(frozen=True, slots=True)
+class RunDone:
+    """What is known about a run once it is over."""
+
+    batches: int
+    # Bytes that Spark has counted as read from its shuffles: compressed, if it compresses them.
+    spark_remote_bytes: int
+    spark_total_bytes: int
 
 
 def run(
     spark: SparkSession, topology: Topology, plan: PlanInForce | None, settings: Settings
-) -> int:
-    """Run a topology until its sources end or the batches are done; gives the number of batches."""
+) -> RunDone:
+    """Run a topology until its sources end or the batches are done."""
     return Running(spark, topology, plan or PlanInForce(topology), settings).wait()
 
 
@@ -68,11 +85,12 @@ class Running:
         self._failure: Exception | None = None
         self._enough = threading.Event()
         self._reports = spark.sparkContext.accumulator(cast(Any, {}), Latest())
+        self._counted, self._shuffled = set[int](), (0, 0)
         self._started = threading.Event()
         self._query = self._start(stream_of_spouts(spark, topology), topology.name)
         self._started.set()
 
-    def wait(self) -> int:
+    def wait(self) -> RunDone:
         """Wait for the end; an error of the topology is raised here."""
         try:
             while self._query.isActive and not self._enough.wait(0.05):
@@ -85,7 +103,18 @@ class Running:
             raise self._failure
         if (error := self._query.exception()) is not None and not self._enough.is_set():
             raise error
-        return self.done
+        remote, total = self._count_bytes()
+        return RunDone(self.done, remote, total)
+
+    def _count_bytes(self) -> tuple[int, int]:
+        """Add what Spark has counted since the last time; it forgets stages after some hundred."""
+        tracker = self._context.statusTracker()
+        jobs = sorted(set(tracker.getJobIdsForGroup(str(self._query.runId))) - self._counted)
+        infos = [info for job in jobs if (info := tracker.getJobInfo(job)) is not None]
+        remote, total = stage_bytes(self._context, [s for info in infos for s in info.stageIds])
+        self._counted |= set(jobs)
+        self._shuffled = (self._shuffled[0] + remote, self._shuffled[1] + total)
+        return self._shuffled
 
     def stop(self) -> None:
         """Stop; a batch on the way is given up, and run again at the next start."""
@@ -116,6 +145,8 @@ class Running:
                 self._context.setLogLevel("OFF")
             raise
         self.done += done is not None
+        if self.done % COUNT_EVERY == 0:
+            self._count_bytes()
         if self.settings.batches is not None and self.done >= self.settings.batches:
             self._enough.set()
             while self._query.isActive:  # let nothing begin between this batch and the stop
@@ -126,55 +157,71 @@ class Running:
     ) -> list[TaskReport]:
         """Run the stages as one Spark job."""
         self._reports.value = {}
-        hosts, report = self.settings.hosts, self._reports.add
+        hosts, context = self.settings.hosts, self._context
         # For a host that is lost Spark would wait as long as for one that is busy, in every stage.
         up = executor_cores(spouts.sparkSession) if hosts is not None else {}
-        packets = blocks_for_spouts(spouts, ready.stages[0], topology)
-        for stage, nodes in zip(ready.stages, ready.nodes, strict=True):
-            wished = [
-                None if hosts is None or node is None else hosts.get(node, node) for node in nodes
-            ]
-            where = [host if host in up else None for host in wished]
-            packets = send_to_hosts(packets, where).mapPartitionsWithIndex(
-                runner_of_seats(stage, report)
-            )
+
+        def where(node: str | None) -> str | None:
+            wished = None if hosts is None or node is None else hosts.get(node, node)
+            return wished if wished in up else None
+
+        names = [
+            f"batch {ready.stages[0].batch}, stage {i}: " for i in range(1, 1 + len(ready.stages))
+        ]
+        names = [n + ", ".join(s.components) for n, s in zip(names, ready.stages, strict=True)]
+        context.setJobDescription(f"{topology.name}, batch {ready.stages[0].batch}")
+        reading = Reading(spouts, ready, topology, where)
+        name_stage(context, names[0])
+        packets = reading.packets(self._reports.add)
+        for stage, nodes, name in list(zip(ready.stages, ready.nodes, names, strict=True))[1:]:
+            sent = send_to_hosts(packets, [where(node) for node in nodes])
+            name_stage(context, name)
+            packets = sent.mapPartitionsWithIndex(runner_of_seats(stage, self._reports.add))
         try:
-            packets.collect()  # nothing comes back: the last stage has nobody to send to
+            # Nothing comes back: the last stage has nobody to send to. (`collect` would rename it.)
+            context.runJob(packets, list)
         except Exception as error:
-            crash = report_of_crash(ready, cast(Reports, self._reports.value), str(error))
+            found = cast(Reports, self._reports.value)
+            crash = report_of_crash(reading.partitions, ready, found, str(error))
             if crash is None:
                 raise
             return [crash]
+        finally:
+            name_stage(context, None)
         forget_shuffles(packets)
-        reports = cast(Reports, self._reports.value)
-        return [
-            reports[stage.batch, s.role, s.component, s.number]
-            for stage in ready.stages
-            for s in stage.seats
-            if s.role != "wait"
-        ]
+        return reports_of(ready, cast(Reports, self._reports.value))
 
 
-def report_of_crash(ready: CompiledBatch, reports: Reports, message: str) -> TaskReport | None:
+def report_of_crash(
+    first: Sequence[Partition], ready: CompiledBatch, reports: Reports, message: str
+) -> TaskReport | None:
     """The report of a task that took its process down; None if Spark failed for another reason."""
     if CRASHED not in message:
         return None
-    for stage, nodes in zip(ready.stages, ready.nodes, strict=True):
+    batch = ready.stages[0].batch
+    later = [[(seat, -1) for seat in stage.seats] for stage in ready.stages[1:]]
+    for row in [list(first), *later]:
         done = [
-            s.role == "wait" or (stage.batch, s.role, s.component, s.number) in reports
-            for s in stage.seats
+            seat.role == "wait"
+            or (batch, seat.role, seat.component, seat.number, partition) in reports
+            for seat, partition in row
         ]
         if not all(done):  # stages run one after another, so it was here
             match = re.search(r"Task (\d+) in stage \S+ failed", message)
             named = int(match[1]) if match is not None else len(done)
-            if named >= len(done) or done[named]:  # Spark may number parts of a source
+            if named >= len(done) or done[named]:
                 named = done.index(False)
-            seat, where = stage.seats[named], nodes[named] or "unknown"
+            seat = row[named][0]
+            nodes = {
+                (s.component, s.number): node
+                for stage, places in zip(ready.stages, ready.nodes, strict=True)
+                for s, node in zip(stage.seats, places, strict=True)
+            }
             return TaskReport(
                 seat.role,
                 seat.component,
                 seat.number,
-                (where,),
+                (nodes[seat.component, seat.number] or "unknown",),
                 time.time(),
                 failure="the process that ran it ended without a word; "
                 "perhaps memory ran out, or a library crashed",
@@ -195,24 +242,6 @@ def stream_of_spouts(spark: SparkSession, topology: Topology) -> DataFrame:
                 )
             streams.append(rows.select(F.lit(name).alias("spout"), F.struct("*").alias(name)))
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), streams)
-
-
-def blocks_for_spouts(spouts: DataFrame, first: Stage, topology: Topology) -> RDD[Any]:
-    """The batch as blocks for the spouts' tasks."""
-    # An Arrow message per few thousand rows, straight from the JVM: no row becomes a Python object.
-    frame = cast(Any, spouts)
-    schema = to_arrow_schema(spouts.schema, timezone="UTC")
-    messages: RDD[Any] = RDD(
-        frame._jdf.toArrowBatchRdd().toJavaRDD(), spouts.sparkSession.sparkContext, NoOpSerializer()
-    )
-    counts = {name: c.tasks for name, c in topology.components.items() if c.spout}
-    partitions = {name: (first.first_seat(name), tasks) for name, tasks in counts.items()}
-
-    def hand_out(part: int, batches: Iterable[bytes]) -> Iterator[Any]:
-        settle()
-        return divide(batches, part, schema, partitions)
-
-    return messages.mapPartitionsWithIndex(hand_out)
 
 
 def runner_of_seats(

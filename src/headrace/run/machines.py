@@ -11,6 +11,7 @@ from headrace.errors import Infeasible, Unsupported
 from headrace.model.cluster import nodes_of
 from headrace.model.document import Node
 from headrace.model.read import read
+from headrace.model.stage_cores import cores_of
 
 LEAST_MEMORY_MB = 512  # Spark's executors do not start with less
 DEFAULT_MEMORY_MB = 1024
@@ -59,10 +60,3 @@ def _machine(name: str, node: Node, host: str) -> Machine:
     cores = cores_of(node)
     cpu = 100.0 * cores if node.cpu is None else node.cpu
     return Machine(name, host, cores, memory_mb, node.bandwidth_mbps, cpu)
-
-
-def cores_of(node: Node) -> int:
-    """Cores that Spark counts on a node: one per 100 points, and at least one."""
-    if node.cpu is not None:
-        return max(1, int(node.cpu // 100))
-    return (node.cores or 1) * (node.sockets or 1)

@@ -13,55 +13,76 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pandas.core.util.hashing import hash_array
 
 from headrace.errors import InvalidInput
 from headrace.model.arrays import Ints
 from headrace.model.document import Input
-from headrace.model.keys import owner_of
+from headrace.model.keys import GROUPS, owner_of
+from headrace.run.order import Runs, cut, pick
 
+Hashes = NDArray[np.uint64]
+GROUP_SHIFT = np.uint64(64 - (GROUPS - 1).bit_length())
 DIRECT = "_task"  # the column that names the receiving task of a direct grouping, from 1
 
 
 def route(
-    table: pa.Table, how: Input, tasks: int, *, sender: int, beside: Sequence[int] = ()
-) -> Iterator[tuple[int, pa.Table]]:
-    """Pairs of (receiving task from 0, its rows), without empty ones.
+    table: pa.Table,
+    how: Input,
+    tasks: int,
+    *,
+    sender: int,
+    beside: Sequence[int] = (),
+    runs: Runs = (),
+    rowwise: bool = False,
+) -> Iterator[tuple[int, pa.Table, Runs]]:
+    """For every receiving task (from 0) its rows and their runs, without empty ones.
 
-    `beside` are the receivers in the sender's own worker.
+    `beside` are the receivers in the sender's own worker; `rowwise`: rows that are picked one by
+    one keep positions of their own.
     """
     if not table.num_rows:
         return
+    runs = runs or [((sender,), table.num_rows)]
     match how.grouping:
         case "global":
-            yield 0, table
+            yield 0, table, runs
         case "all":
-            yield from ((task, table) for task in range(tasks))
+            yield from ((task, table, runs) for task in range(tasks))
         case "fields":
-            yield from _by_task(table, owner_of(key_groups(table, how.fields), tasks), tasks)
+            owners = owner_of(key_groups(table, how.fields), tasks)
+            for task, rows, index in _by_task(table, owners, tasks):
+                yield task, rows, pick(runs, index, rowwise=rowwise)
         case "direct":
-            targets = _direct(table, tasks)
-            yield from _by_task(table.drop_columns([DIRECT]), targets, tasks)
-        case "local-or-shuffle" if beside:
-            slices = split_evenly(table, len(beside), start=sender)
-            yield from ((beside[i], part) for i, part in slices)
+            targets, table = _direct(table, tasks), table.drop_columns([DIRECT])
+            for task, rows, index in _by_task(table, targets, tasks):
+                yield task, rows, pick(runs, index, rowwise=rowwise)
         case _:
-            yield from split_evenly(table, tasks, start=sender)
+            local = beside if how.grouping == "local-or-shuffle" else ()
+            receivers = local or range(tasks)
+            for i, first, end in even_slices(table.num_rows, len(receivers), start=sender):
+                yield receivers[i], table.slice(first, end - first), cut(runs, first, end)
 
 
-def split_evenly(table: pa.Table, parts: int, *, start: int) -> Iterator[tuple[int, pa.Table]]:
-    """Consecutive slices whose sizes differ by one at most.
+def even_slices(rows: int, parts: int, *, start: int) -> Iterator[tuple[int, int, int]]:
+    """Consecutive slices (part, first, end) whose sizes differ by one at most.
 
     The first goes to `start`, so that small tables do not all go to one task.
     """
-    bounds = [table.num_rows * i // parts for i in range(parts + 1)]
+    bounds = [rows * i // parts for i in range(parts + 1)]
     for i in range(parts):
         if bounds[i] < bounds[i + 1]:
-            yield (start + i) % parts, table.slice(bounds[i], bounds[i + 1] - bounds[i])
+            yield (start + i) % parts, bounds[i], bounds[i + 1]
 
 
 def key_groups(table: pa.Table, fields: Sequence[str]) -> Ints:
     """The key group of each row, from 0 to GROUPS - 1: the same for a key in every run."""
+    return (key_hashes(table, fields) >> GROUP_SHIFT).astype(np.int64)
+
+
+def key_hashes(table: pa.Table, fields: Sequence[str]) -> Hashes:
+    """A hash of each row's key, the same in every run; its first bits are the key group."""
     mixed = np.zeros(table.num_rows, dtype=np.uint64)
     for name in fields:
         if name not in table.column_names:
@@ -80,16 +101,17 @@ def key_groups(table: pa.Table, fields: Sequence[str]) -> Ints:
         )
         index = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         mixed = (mixed ^ hashed[index]) * np.uint64(0x9E3779B97F4A7C15)
-    return (mixed >> np.uint64(49)).astype(np.int64)
+    return mixed
 
 
-def _by_task(table: pa.Table, targets: Ints, tasks: int) -> Iterator[tuple[int, pa.Table]]:
+def _by_task(table: pa.Table, targets: Ints, tasks: int) -> Iterator[tuple[int, pa.Table, Ints]]:
     order = np.argsort(targets, kind="stable")
     bounds = np.searchsorted(targets[order], np.arange(tasks + 1))
     sorted_rows = table.take(pa.array(order))
     for task in range(tasks):
-        if bounds[task] < bounds[task + 1]:
-            yield task, sorted_rows.slice(int(bounds[task]), int(bounds[task + 1] - bounds[task]))
+        first, end = int(bounds[task]), int(bounds[task + 1])
+        if first < end:
+            yield task, sorted_rows.slice(first, end - first), order[first:end]
 
 
 def _direct(table: pa.Table, tasks: int) -> Ints:

@@ -1,8 +1,10 @@
-"""What a batch leaves for the next one, keyed state and tuples on back edges, in files.
+"""What a batch leaves for the next one: keyed state and tuples on back edges, in files.
 
+    run                    the name of the run, its topology, and the version of these files
     commits/<batch>.json   names the files that hold everything after this batch; written last
     batches/<batch>/       files that tasks wrote in this batch, some of them by attempts that
                            failed: only what a commit names counts
+    merged/                files of several batches put together
 
 A batch that is run again starts from the commit before it. See
 docs/decisions/0005-state-and-recovery.md.
@@ -17,33 +19,22 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from headrace.errors import InvalidInput
 from headrace.model.document import Component
-from headrace.model.files import replace_file, write_whole
+from headrace.model.files import write_whole
 from headrace.model.keys import GROUPS, groups_owned_by, holding_of
-from headrace.model.topology import Keyed
-from headrace.run.routing import key_groups
+from headrace.model.topology import Keyed, Topology
+from headrace.run.state_files import Kind, StateFile, merge, timers_of
+from headrace.run.storage import StorageFailed, name_fault, write_table
 
+VERSION = 2  # of the files of a run
 COMMITS_KEPT = 2  # the last one is needed, the one before it is for whoever looks for a mistake
-ROWS_CHECKED = 1000  # of a state table, whether their keys are the task's
-
-
-@dataclass(frozen=True, slots=True)
-class StateFile:
-    """A component's keyed state of the key groups [first, end), in a file of the run's folder."""
-
-    component: str
-    first: int
-    end: int
-    file: str
-    whole: bool = True  # False: the file also holds groups outside the range, now others'
+KINDS: tuple[Kind, ...] = ("state", "timers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +52,27 @@ class Commit:
     """Everything that the next batch starts from."""
 
     batch: int
-    state: tuple[StateFile, ...] = ()
+    state: tuple[StateFile, ...] = ()  # of each component and kind, older files first
     carried: tuple[Carried, ...] = ()
     run: str = ""  # the name of the run, which its outputs bear too
     quarantined: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])  # what happened, for people
+    # Microseconds since 1970: the latest event time of each component that has one, and the first
+    # watermark there was.
+    latest: Mapping[str, int] = field(default_factory=dict[str, int])
+    first_watermark: int | None = None
 
     @property
     def files(self) -> set[str]:
         return {entry.file for entry in (*self.state, *self.carried)}
+
+    def watermark(self, topology: Topology) -> int | None:
+        """The time that no row may be older than; None until every event time has been seen."""
+        if not topology.times or topology.times.keys() - self.latest.keys():
+            return None
+        return min(
+            self.latest[name] - round(time.late_s * 1e6) for name, time in topology.times.items()
+        )
 
 
 class Store:
@@ -77,38 +80,91 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        (self.folder / "commits").mkdir(parents=True, exist_ok=True)
+        self._name = uuid.uuid4().hex[:12]  # of a run that has not begun
 
     def last(self) -> Commit:
         """The last commit; one with batch -1 and a name for the run if there is none yet."""
         ids = self._ids()
-        if ids:
-            return self.read(ids[-1])
-        first = self.folder / "run"
-        if not first.exists():
-            write_whole(first, uuid.uuid4().hex[:12], durable=True)
-        return Commit(-1, run=first.read_text())
+        return self.read(ids[-1]) if ids else Commit(-1, run=self._about().get("run", self._name))
+
+    def check(self, topology: Topology) -> None:
+        """Refuse a folder of another topology or of another version; nothing is written."""
+        about = self._about()
+        if not about and self._ids():
+            about = {"version": 1}
+        if not about:
+            return
+        if about.get("version") != VERSION:
+            raise InvalidInput(
+                f"{self.folder}: is a run of version {about.get('version')} of these files; "
+                f"this headrace continues runs of version {VERSION}",
+                fix="name another folder (--checkpoint), or continue with the headrace it was",
+            )
+        if about["topology"] != topology.name:
+            raise InvalidInput(
+                f"{self.folder}: is a run of the topology `{about['topology']}`, "
+                f"and this is `{topology.name}`",
+                fix="name another folder (--checkpoint)",
+            )
+        for entry in self.last().state:
+            code = topology.code.get(entry.component)
+            if code is None or code.state is None:
+                raise InvalidInput(
+                    f"{self.folder}: holds state of `{entry.component}`, "
+                    "which keeps none in this topology",
+                    fix="name another folder (--checkpoint), or keep the component as it was",
+                )
+
+    def claim(self, topology: Topology) -> None:
+        """Take the folder for a run; once its first batch begins."""
+        if not self._about():
+            about = {"version": VERSION, "run": self.last().run, "topology": topology.name}
+            with name_fault(self.folder / "run", "the run's own file"):
+                (self.folder / "commits").mkdir(parents=True, exist_ok=True)
+                write_whole(self.folder / "run", json.dumps(about), durable=True)
+
+    def _about(self) -> dict[str, Any]:
+        file = self.folder / "run"
+        if not file.exists():
+            return {}
+        try:
+            return json.loads(file.read_text())
+        except ValueError:
+            return {"version": 1}  # then it held the name alone
 
     def read(self, batch: int) -> Commit:
-        content = json.loads(self._commit_file(batch).read_text())
-        state = tuple(StateFile(**entry) for entry in content.pop("state"))
-        carried = tuple(Carried(**entry) for entry in content.pop("carried"))
-        return Commit(state=state, carried=carried, **content)
+        file = self._commit_file(batch)
+        try:
+            content = json.loads(file.read_text())
+            state = tuple(StateFile(**entry) for entry in content.pop("state"))
+            carried = tuple(Carried(**entry) for entry in content.pop("carried"))
+            return Commit(state=state, carried=carried, **content)
+        except (ValueError, TypeError, KeyError):
+            raise StorageFailed(
+                f"{file}: is not a commit that can be read",
+                fix="put the file back as it was; if it is lost, remove it: "
+                "the run then goes on from the commit before, if the stream can be read again",
+            ) from None
 
-    def commit(self, commit: Commit) -> None:
-        """Make a batch final, then remove what no kept commit names."""
-        write_whole(self._commit_file(commit.batch), json.dumps(asdict(commit)), durable=True)
+    def commit(self, commit: Commit, keep: Collection[str] = ()) -> None:
+        """Make a batch final, then remove what no kept commit names; `keep`: files at work."""
+        file = self._commit_file(commit.batch)
+        with name_fault(file, "the commit"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(file, json.dumps(asdict(commit)), durable=True)
         ids = self._ids()
         needed = {
-            str(self.folder / file)
+            str(self.folder / name)
             for batch in ids[-COMMITS_KEPT:]
-            for file in self.read(batch).files
-        }
+            for name in (commit if batch == commit.batch else self.read(batch)).files
+        } | {str(self.folder / name) for name in keep}
         for batch in ids[:-COMMITS_KEPT]:
             self._commit_file(batch).unlink(missing_ok=True)
         for folder in (self.folder / "batches").glob("*"):
             if int(folder.name) <= commit.batch:
                 _remove_all_but(folder, needed)
+        if (self.folder / "merged").exists():
+            _remove_all_but(self.folder / "merged", needed)
 
     def batch_folder(self, batch: int) -> Path:
         folder = self.folder / "batches" / str(batch)
@@ -145,23 +201,6 @@ def groups_of_task(component: Component, number: int) -> tuple[int, int]:
     return groups_owned_by(number, component.tasks)
 
 
-def read_state(files: Sequence[StateFile], folder: Path, keyed: Keyed) -> pa.Table:
-    """The rows of all files."""
-    tables = [keyed.schema.empty_table()]
-    for entry in files:
-        rows = read_table(folder / entry.file)
-        if rows.schema.names != keyed.schema.names:
-            before, now = (", ".join(schema.names) for schema in (rows.schema, keyed.schema))
-            raise InvalidInput(
-                f"the state of `{entry.component}` was kept with columns {before}; now it has {now}"
-            )
-        if not entry.whole:
-            groups = key_groups(rows, keyed.key)
-            rows = rows.filter(pa.array((groups >= entry.first) & (groups < entry.end)))
-        tables.append(rows.cast(keyed.schema))
-    return pa.concat_tables(tables)
-
-
 def carry_out(
     store: Store, ranges: Iterable[tuple[str, int, int]], keyed: Mapping[str, Keyed]
 ) -> Commit:
@@ -176,64 +215,35 @@ def carry_out(
     for component, first, end in ranges:
         if component not in keyed:
             raise InvalidInput(f"`{component}` has no keyed state to move")
-        parts = [_clip(f, first, end) for f in files if f.component == component]
-        parts = [f for f in parts if f.first < f.end]
-        if not parts or parts == [replace(parts[0], first=first, end=end, whole=True)]:
-            continue  # no state yet, or a file of its own already
-        rows = read_state(parts, store.folder, keyed[component])
-        folder = store.batch_folder(last.batch)
-        path = folder / f"{component}-{first}-{end}-{uuid.uuid4().hex[:8]}.arrow"
-        write_table(path, rows)
-        others = [rest for f in files for rest in _cut_out(f, component, first, end)]
-        files = [*others, StateFile(component, first, end, str(path.relative_to(store.folder)))]
+        for kind in KINDS:
+            parts = [
+                _clip(f, first, end) for f in files if (f.component, f.kind) == (component, kind)
+            ]
+            parts = [f for f in parts if f.first < f.end]
+            if not parts or parts == [replace(parts[0], first=first, end=end, whole=True)]:
+                continue  # no state yet, or a file of its own already
+            columns = keyed[component] if kind == "state" else timers_of(keyed[component])
+            rows = merge(parts, store.folder, columns)
+            folder = store.batch_folder(last.batch)
+            path = folder / f"{component}-{kind}-{first}-{end}-{uuid.uuid4().hex[:8]}.arrow"
+            write_table(path, rows)
+            file = str(path.relative_to(store.folder))
+            others = [rest for f in files for rest in _cut_out(f, component, kind, first, end)]
+            own = StateFile(component, first, end, file, kind=kind, rows=rows.num_rows)
+            files = [*others, own]
     commit = replace(last, state=tuple(files))
     if files != list(last.state):
         store.commit(commit)
     return commit
 
 
-def _cut_out(entry: StateFile, component: str, first: int, end: int) -> list[StateFile]:
+def _cut_out(entry: StateFile, component: str, kind: Kind, first: int, end: int) -> list[StateFile]:
     """What a file holds outside [first, end) of a component."""
-    if entry.component != component or entry.end <= first or end <= entry.first:
+    other = (entry.component, entry.kind) != (component, kind)
+    if other or entry.end <= first or end <= entry.first:
         return [entry]
     sides = _clip(entry, 0, first), _clip(entry, end, GROUPS)
     return [side for side in sides if side.first < side.end]
-
-
-def check_state(state: Any, keyed: Keyed, first: int, end: int) -> pa.Table:
-    """State as a bolt returned it, checked.
-
-    A key that belongs to another task is a mistake that would show only after a re-plan.
-    """
-    if not isinstance(state, pa.Table):
-        raise InvalidInput(f"the new state is {type(state).__name__}; a table is needed")
-    if set(state.column_names) != set(keyed.schema.names):
-        columns, needed = ", ".join(state.column_names), ", ".join(keyed.schema.names)
-        raise InvalidInput(f"the new state has columns {columns}; needed: {needed}")
-    state = state.select(keyed.schema.names).cast(keyed.schema)
-    groups = key_groups(state.slice(0, ROWS_CHECKED), keyed.key)
-    if len(groups) and (groups.min() < first or groups.max() >= end):
-        raise InvalidInput(
-            f"the new state holds keys of other tasks: its key columns {', '.join(keyed.key)} "
-            "must equal, in value and type, the fields that the inputs are grouped by"
-        )
-    return state
-
-
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write an Arrow file that is whole or not there."""
-    with (
-        replace_file(path, durable=True) as draft,
-        pa.OSFile(str(draft), "wb") as stream,
-        pa.ipc.new_file(stream, table.schema) as writer,
-    ):
-        writer.write_table(table)
-
-
-def read_table(path: Path) -> pa.Table:
-    """An Arrow file, mapped into memory."""
-    with pa.memory_map(str(path)) as stream:
-        return pa.ipc.open_file(stream).read_all()
 
 
 def _remove_all_but(folder: Path, needed: set[str]) -> None:

@@ -3,8 +3,8 @@
 A block is an Arrow table in IPC form, all rows of one stream from one task to another.
 """
 
-# pyright: reportUnknownParameterType=false
-# pyarrow says nothing about its types.
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow says nothing about its types, and makes its functions only when it is imported.
 
 from __future__ import annotations
 
@@ -17,131 +17,51 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.model.document import Input
-from headrace.model.topology import Code, PartWriter, task_name
-from headrace.run.calling import CallFacts, call
-from headrace.run.routing import route, split_evenly
-from headrace.run.state import Carried, StateFile, check_state, read_state, read_table, write_table
+from headrace.model.topology import task_name
+from headrace.run.calling import DEFAULT, CallFacts, Calls
+from headrace.run.keeping import Start, keep_state, keep_timers, start_from
+from headrace.run.order import Run, Runs, in_order, pick
+from headrace.run.routing import route
+from headrace.run.seats import Packet, Reports, Seat, Stage, Target, TaskReport
+from headrace.run.state import Carried
+from headrace.run.state_files import Kind, StateFile
+from headrace.run.storage import StorageFailed, name_fault, read_table, write_table
+from headrace.run.timers import micros_in, time_of
 
-Role = Literal["work", "wait", "replay"]
 NODE = "HEADRACE_NODE"  # the environment variable that holds the node of a fleet's worker
+LATE = "late"  # the stream of rows that are older than the watermark
+# Groupings that cut a sender's rows into runs: a bolt without state may be called on each alone.
+IN_RUNS = ("shuffle", "local-or-shuffle", "none", "custom")
+
+Streams = dict[str, tuple[pa.Table, Runs]]
 
 
-class Packet(NamedTuple):
-    """A block on its way."""
+class Arrived(NamedTuple):
+    """The rows of one input, in their order."""
 
-    component: str  # the receiver
-    number: int  # of the receiving task, from 0
-    input: int  # which of the receiver's inputs
-    sender: int  # number of the sending task
-    rows: int
-    block: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A subscription, seen from the sender."""
-
-    component: str
-    input: int
+    source: str
     how: Input
-    tasks: int
-    back: bool  # delivers in the next batch
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """One partition of a stage, in one of three roles.
-
-    work: a task of this stage; wait: a task of a later stage, whose input is on the way; replay: a
-    task whose last output is delivered now.
-    """
-
-    role: Role
-    component: str
-    number: int  # from 0
-    # Receivers in the same worker, by component.
-    beside: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
-    groups: tuple[int, int] = (0, 0)  # key groups [first, end) whose state the task holds
-    state: tuple[StateFile, ...] = ()
-    carried: tuple[Carried, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A sink that a task writes to."""
-
-    output: int  # which of the topology's outputs
-    stream: str
-    folder: str
-    writer: PartWriter
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What all seats of a level share."""
-
-    batch: int
-    folder: str  # of the run
-    seats: tuple[Seat, ...]
-    code: Mapping[str, Code]
-    sources: Mapping[str, tuple[tuple[str, Input], ...]]  # component -> its inputs
-    targets: Mapping[str, tuple[Target, ...]]
-    parts: Mapping[str, tuple[Part, ...]]
-    next_seat: Mapping[tuple[str, int], int]  # task -> partition of the next stage
-
-    def first_seat(self, component: str) -> int:
-        """The partition of a component's first task."""
-        return next(
-            i
-            for i, seat in enumerate(self.seats)
-            if seat.component == component and seat.role == "work"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class TaskReport:
-    """What a task did in a batch."""
-
-    role: str
-    component: str
-    number: int
-    where: tuple[str, ...]  # names of the machine it ran on
-    ended: float
-    tuples_in: int = 0
-    tuples_out: int = 0
-    cpu_ms: float = 0.0
-    memory_mb: float = 0.0
-    edges: tuple[tuple[str, int, int, int], ...] = ()  # (component, number, tuples, bytes)
-    state: tuple[StateFile, ...] = ()
-    carried: tuple[Carried, ...] = ()
-    parts: tuple[tuple[int, str], ...] = ()  # (output, file)
-    failure: str | None = None
-
-    @property
-    def task(self) -> str:
-        return task_name(self.component, self.number + 1)
-
-
-# By batch, role, component and number: one that comes twice counts once.
-Reports = Mapping[tuple[int, str, str, int], TaskReport]
+    table: pa.Table
+    runs: Runs
 
 
 def run_seat(
     stage: Stage, index: int, arrived: Iterable[bytes], report: Callable[[Reports], None]
 ) -> Iterator[tuple[int, Packet]]:
     """Run one partition of a stage; yields (partition of the next stage, packet)."""
-    seat, start = stage.seats[index], time.process_time()
+    seat = stage.seats[index]
     packets: list[Packet] = [packet for chunk in arrived for packet in pickle.loads(chunk)]
     # Spark's shuffle brings them in any order.
     packets.sort(key=lambda packet: (packet.input, packet.sender))
@@ -150,53 +70,79 @@ def run_seat(
             (stage.next_seat[packet.component, packet.number], packet) for packet in packets
         )
         return
+    yield from _run(stage, seat, lambda: inputs_of(stage, seat, packets), -1, report)
+
+
+def run_source(
+    stage: Stage, seat: Seat, partition: int, rows: pa.Table, report: Callable[[Reports], None]
+) -> Iterator[tuple[int, Packet]]:
+    """Run a spout's task on a partition of its source; yields as `run_seat`."""
+    source = Arrived("", Input(), rows, [((partition,), rows.num_rows)])
+    inputs = [source] if rows.num_rows else []
+    yield from _run(stage, seat, lambda: inputs, partition, report)
+
+
+def _run(
+    stage: Stage,
+    seat: Seat,
+    inputs: Callable[[], Iterable[Arrived]],
+    partition: int,
+    report: Callable[[Reports], None],
+) -> Iterator[tuple[int, Packet]]:
+    start = time.process_time()
     done = TaskReport(seat.role, seat.component, seat.number, where_am_i(), 0.0)
     sent: list[Packet] = []
     try:
-        done, sent = (
-            replay(stage, seat, done) if seat.role == "replay" else work(stage, seat, packets, done)
-        )
+        if seat.role == "replay":
+            sent = replay(stage, seat)
+        else:
+            done, sent = work(stage, seat, list(inputs()), done)
+    except StorageFailed as error:
+        done = replace(done, failure=f"{error.message}", storage=True)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the driver names it and decides
         done = replace(done, failure=describe_error(error))
     yield from ((stage.next_seat[packet.component, packet.number], packet) for packet in sent)
-    edges = tuple((p.component, p.number, p.rows, len(p.block)) for p in sent)
+    edges = tuple((p.component, p.number, p.rows, p.size) for p in sent)
     cpu_ms, memory_mb = (time.process_time() - start) * 1000, peak_mb()
     done = replace(done, edges=edges, cpu_ms=cpu_ms, memory_mb=memory_mb, ended=time.time())
-    report({(stage.batch, seat.role, seat.component, seat.number): done})
+    report({(stage.batch, seat.role, seat.component, seat.number, partition): done})
 
 
 def work(
-    stage: Stage, seat: Seat, packets: list[Packet], done: TaskReport
+    stage: Stage, seat: Seat, inputs: list[Arrived], done: TaskReport
 ) -> tuple[TaskReport, list[Packet]]:
     """Call the component's function on every input and send on what it gives."""
-    code, folder = stage.code[seat.component], Path(stage.folder)
-    keyed, state = code.state, None
-    outputs: dict[str, list[pa.Table]] = {}
-    for source, table in inputs_of(stage, seat, packets):
-        if keyed is not None and state is None:
-            state = read_state(seat.state, folder, keyed)
-        given = CallFacts(source=source, batch=stage.batch, task=seat.number + 1)
-        emitted, state = call(code, table, state, given)
-        for stream, rows in emitted.items():
-            outputs.setdefault(stream, []).append(rows)
-    streams = {
-        stream: pa.concat_tables(tables, promote_options="permissive")
-        for stream, tables in outputs.items()
-    }
+    code = stage.code[seat.component]
+    mark = None if stage.watermark is None else time_of(stage.watermark)
+    facts = CallFacts(source="", batch=stage.batch, task=seat.number + 1, watermark=mark)
+    start = None
+    if code.state is not None:
+        start = start_from(stage, seat, code, [(a.table, a.how) for a in inputs])
+    calls = Calls(code, facts, None if start is None else start.rows)
+    emitted = [] if start is None else calls.on_timers(start.due)
+    for source, how, table, runs in inputs:
+        alone = code.state is None and seat.component in stage.ordered
+        emitted += calls.on_rows(
+            table, runs, source, piecewise=alone and how.grouping in IN_RUNS, fields=how.fields
+        )
+    emitted += calls.on_batch()
+    streams: Streams = {}
+    for name in dict.fromkeys(stream for stream, _, _ in emitted):
+        tables = [table for stream, table, _ in emitted if stream == name]
+        runs = [run for stream, _, some in emitted if stream == name for run in some]
+        streams[name] = (pa.concat_tables(tables, promote_options="permissive"), runs)
+    latest = split_late(stage, seat, streams)
     done = replace(
         done,
-        tuples_in=sum(p.rows for p in packets),
-        tuples_out=sum(t.num_rows for t in streams.values()),
-        state=seat.state,
+        tuples_in=sum(a.table.num_rows for a in inputs),
+        tuples_out=sum(table.num_rows for table, _ in streams.values()),
+        state=seat.state if start is None else keep(stage, seat, start, calls),
+        latest=latest,
     )
-    if keyed is not None and state is not None:
-        first, end = seat.groups
-        file = write_for_next(stage, seat, check_state(state, keyed, first, end))
-        done = replace(done, state=(StateFile(seat.component, first, end, file),))
     back = {target.how.stream for target in stage.targets.get(seat.component, ()) if target.back}
     carried = tuple(
         Carried(seat.component, seat.number, stream, write_for_next(stage, seat, rows))
-        for stream, rows in streams.items()
+        for stream, (rows, _) in streams.items()
         if stream in back and rows.num_rows
     )
     forward = [target for target in stage.targets.get(seat.component, ()) if not target.back]
@@ -204,57 +150,100 @@ def work(
     return done, list(pack_for_targets(seat, streams, forward))
 
 
-def replay(stage: Stage, seat: Seat, done: TaskReport) -> tuple[TaskReport, list[Packet]]:
+def keep(stage: Stage, seat: Seat, start: Start, calls: Calls) -> tuple[StateFile, ...]:
+    """Write what the calls have changed; gives the files that hold the task's state now."""
+    code, found = stage.code[seat.component], list(seat.state)
+    assert code.state is not None
+    changed = keep_state(start, calls.new_state(), code.state, seat.groups, stage.watermark)
+    timers = None if calls.timers is None else keep_timers(stage, seat, start, calls.timers, code)
+    written: tuple[tuple[Kind, pa.Table | None], ...] = (("state", changed), ("timers", timers))
+    for kind, rows in written:
+        if rows is None:
+            continue
+        file = write_for_next(stage, seat, rows)
+        first, end = seat.groups
+        if start.whole and kind == "state":
+            found = [entry for entry in found if entry.kind != kind]
+        found.append(StateFile(seat.component, first, end, file, kind=kind, rows=rows.num_rows))
+    return tuple(found)
+
+
+def split_late(stage: Stage, seat: Seat, streams: Streams) -> int | None:
+    """Move rows that are older than the watermark to their stream; gives the latest event time."""
+    time_column = stage.times.get(seat.component)
+    if time_column is None or DEFAULT not in streams:
+        return None
+    rows, runs = streams[DEFAULT]
+    times = micros_in(rows, time_column.column)
+    if stage.watermark is not None:
+        late = pc.fill_null(pc.less(times, stage.watermark), False).to_numpy()
+        for stream, mask in ((DEFAULT, ~late), (LATE, late)) if late.any() else ():
+            index = np.flatnonzero(mask)
+            streams[stream] = (rows.take(pa.array(index)), pick(runs, index))
+    return pc.max(times).as_py()
+
+
+def replay(stage: Stage, seat: Seat) -> list[Packet]:
     """Send what was left on back edges by the batch before."""
     back = [target for target in stage.targets[seat.component] if target.back]
     sent: list[Packet] = []
     for entry in seat.carried:
-        rows = read_table(Path(stage.folder) / entry.file)
-        sent += pack_for_targets(seat, {entry.stream: rows}, back, sender=entry.number)
-    return done, sent
+        rows = read_table(Path(stage.folder) / entry.file, "what a back edge carries")
+        runs: list[Run] = [((entry.number,), rows.num_rows)]
+        sent += pack_for_targets(seat, {entry.stream: (rows, runs)}, back, sender=entry.number)
+    return sent
 
 
-def inputs_of(stage: Stage, seat: Seat, packets: list[Packet]) -> Iterator[tuple[str, pa.Table]]:
-    """The tables that arrived, one per input, in the order in which inputs are declared."""
-    sources = stage.sources[seat.component] or (("", Input()),)
-    for i, (source, _) in enumerate(sources):
-        tables = [unpack(packet.block) for packet in packets if packet.input == i]
-        if tables:
-            yield source, pa.concat_tables(tables, promote_options="permissive")
+def inputs_of(stage: Stage, seat: Seat, packets: list[Packet]) -> Iterator[Arrived]:
+    """The rows that arrived, input by input as they are declared, in the order they were read."""
+    # A spout whose rows were dealt by a shuffle has one input without a name.
+    for i, (source, how) in enumerate(stage.sources[seat.component] or (("", Input()),)):
+        parts = [(unpack(p.block), pickle.loads(p.order)) for p in packets if p.input == i]
+        if not parts:
+            continue
+        table, runs = in_order(parts)
+        if how.order:
+            for column in how.order:
+                if column not in table.column_names:
+                    there = ", ".join(table.column_names)
+                    raise KeyError(f"there is no column `{column}` to order by; there are {there}")
+            keys = [(column, "ascending") for column in how.order]
+            table = table.take(pc.sort_indices(table, sort_keys=keys))  # equal ones stay in order
+            runs = [(runs[0][0], table.num_rows)]
+        yield Arrived(source, how, table, runs)
 
 
 def pack_for_targets(
-    seat: Seat,
-    streams: Mapping[str, pa.Table],
-    targets: Iterable[Target],
-    *,
-    sender: int | None = None,
+    seat: Seat, streams: Streams, targets: Iterable[Target], *, sender: int | None = None
 ) -> Iterator[Packet]:
     """One block per receiving task."""
     number = seat.number if sender is None else sender
     for target in targets:
-        rows = streams.get(target.how.stream)
-        if rows is None:
+        if target.how.stream not in streams:
             continue
+        rows, runs = streams[target.how.stream]
         block: bytes | None = None
         beside = seat.beside.get(target.component, ())
-        for task, part in route(rows, target.how, target.tasks, sender=number, beside=beside):
+        for task, part, some in route(
+            rows, target.how, target.tasks,
+            sender=number, beside=beside, runs=runs, rowwise=target.rowwise,
+        ):  # fmt: skip
             if block is None or part is not rows:  # to all tasks goes the same block
                 block = pack(part)
-            yield Packet(target.component, task, target.input, number, part.num_rows, block)
+            count, order = part.num_rows, dumps(some)
+            yield Packet(target.component, task, target.input, number, count, block, order)
 
 
-def write_parts(
-    stage: Stage, seat: Seat, streams: Mapping[str, pa.Table]
-) -> Iterator[tuple[int, str]]:
+def write_parts(stage: Stage, seat: Seat, streams: Streams) -> Iterator[tuple[int, str]]:
     """Write a task's part of the batch for each sink; gives (output, file)."""
     for part in stage.parts.get(seat.component, ()):
-        rows = streams.get(part.stream)
+        rows = streams.get(part.stream, (None, ()))[0]
         if rows is not None and rows.num_rows:
             folder = Path(part.folder)
-            folder.mkdir(parents=True, exist_ok=True)
             file = folder / own_name(seat)
-            part.writer(file, rows)
+            with name_fault(file, "a part of the output"):
+                folder.mkdir(parents=True, exist_ok=True)
+                part.writer(file, rows)
             yield part.output, str(file)
 
 
@@ -270,24 +259,6 @@ def own_name(seat: Seat) -> str:
     return f"{task_name(seat.component, seat.number + 1)}-{uuid.uuid4().hex[:8]}.arrow"
 
 
-def divide(
-    batches: Iterable[bytes], part: int, schema: pa.Schema, spouts: Mapping[str, tuple[int, int]]
-) -> Iterator[tuple[int, Packet]]:
-    """Hand a partition of the sources out to the spouts' tasks, evenly.
-
-    `spouts`: name -> (first partition, tasks).
-    """
-    read = [pa.ipc.read_record_batch(pa.py_buffer(batch), schema) for batch in batches]
-    table = pa.Table.from_batches(read, schema)
-    for spout, (first, tasks) in spouts.items():
-        rows = table.filter(pc.field("spout") == spout) if len(spouts) > 1 else table
-        columns = rows[spout].combine_chunks()
-        struct = columns.chunk(0) if isinstance(columns, pa.ChunkedArray) else columns
-        mine = pa.Table.from_arrays(struct.flatten(), names=[f.name for f in struct.type])
-        for task, slice_ in split_evenly(mine, tasks, start=part):
-            yield first + task, Packet(spout, task, 0, part, slice_.num_rows, pack(slice_))
-
-
 def pack(table: pa.Table) -> bytes:
     """A table as an uncompressed Arrow block."""
     sink = pa.BufferOutputStream()
@@ -295,6 +266,11 @@ def pack(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue().to_pybytes()
+
+
+def dumps(runs: Runs) -> bytes:
+    """Runs as they travel beside a block."""
+    return pickle.dumps(tuple(runs), protocol=5)
 
 
 def unpack(block: bytes) -> pa.Table:
