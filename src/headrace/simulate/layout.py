@@ -10,7 +10,7 @@ from headrace.judge.traffic import Workers
 from headrace.judge.use import SendPrice
 from headrace.model.arrays import Floats, Ints, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
-from headrace.simulate.routes import Routes, routes_of
+from headrace.simulate.routes import routes_of
 from headrace.solve.chance import stream
 from headrace.solve.simulation import state as at
 from headrace.solve.simulation.state import NOBODY, Run
@@ -234,21 +234,3 @@ def grow(run: Run) -> Run:
     run.counts[at.FREE_TUPLES] += tuples
     run.counts[at.FREE_TREES] += trees
     return run
-
-
-def route_fields(routes: Routes) -> dict[str, Ints | Floats]:
-    """The fields of a run that routes fill."""
-    return {
-        "route_first": routes.first,
-        "route": routes.route,
-        "gain": routes.gain,
-        "way": routes.way,
-        "target": routes.target,
-        "targets": routes.targets,
-        "table": routes.table,
-        "megabits": routes.megabits,
-        "joins": routes.joins,
-        "accept": routes.accept,
-        "choice": routes.choice,
-        "other": routes.other,
-    }
