@@ -169,7 +169,8 @@ def lay_out(problem: Problem, assignment: Assignment, seed: int) -> Run:
         next_tree=chain(FIRST_TREES),
         histogram=np.zeros((1 + int(sinks.max(initial=-1)) + 1, at.BINS), np.int64),
         sink_ms=np.zeros(1 + int(sinks.max(initial=-1))),
-        stack=ints(8 * tasks + most + 64),
+        stack=ints(tasks),
+        listed=np.zeros(tasks, np.int8),
     )
     counts[at.FREE_TUPLES], counts[at.FREE_TREES] = FIRST_TUPLES + most, FIRST_TREES
     return run

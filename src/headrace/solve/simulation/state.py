@@ -132,7 +132,8 @@ class Run(NamedTuple):
     sink_ms: Floats  # [sinks] milliseconds, summed
 
     # tasks to look at before time goes on
-    stack: Ints
+    stack: Ints  # [T]
+    listed: Bytes  # [T] 1: it is there already
 
 
 # Positions in `counts`.

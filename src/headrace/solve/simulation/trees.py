@@ -51,8 +51,10 @@ def free_tuple(run: Run, found: int) -> None:
 @inlined
 def stack_task(run: Run, task: int) -> None:
     """Look at a task again before time goes on."""
-    run.stack[run.counts[STACKED]] = task
-    run.counts[STACKED] += 1
+    if not run.listed[task]:
+        run.listed[task] = 1
+        run.stack[run.counts[STACKED]] = task
+        run.counts[STACKED] += 1
 
 
 @inlined

@@ -30,7 +30,7 @@ from headrace.solve.simulation.state import (
     STACKED,
     Run,
 )
-from headrace.solve.simulation.trees import end_tuple, new_tuple, record
+from headrace.solve.simulation.trees import end_tuple, new_tuple, record, stack_task
 
 
 @kernel
@@ -41,7 +41,9 @@ def advance(run: Run, until: float) -> int:
     while True:
         while counts[STACKED] > 0:
             counts[STACKED] -= 1
-            look_again(run, run.stack[counts[STACKED]], run.now[0])
+            task = run.stack[counts[STACKED]]
+            run.listed[task] = 0
+            look_again(run, task, run.now[0])
         clock = run.winner[1]
         now = run.leaf[clock]
         if now > until:
@@ -72,15 +74,8 @@ def finish_work(run: Run, node: int, now: float) -> None:
         if cost > 0.0:
             occupy(run, task, SENDING, cost, now)
             return
-    stack_sender(run, task)
-
-
-@inlined
-def stack_sender(run: Run, task: int) -> None:
-    """Let a task send what it has."""
     run.status[task] = READY
-    run.stack[run.counts[STACKED]] = task
-    run.counts[STACKED] += 1
+    stack_task(run, task)
 
 
 @inlined
