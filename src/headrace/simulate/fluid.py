@@ -73,31 +73,32 @@ def run_fluid(
     fluid = pour(problem, assignment, cells)
     nodes, count = len(problem.nodes), len(problem.tasks)
     rows: dict[str, list[Floats]] = {}
-    begin = 0.0
-    path = _Path(problem, assignment, cells, fluid)
+    begin = so_far = 0.0
+    path, trees = _Path(problem, fluid), _Trees(problem, fluid)
     for end in ends.tolist():
-        before = (fluid.started.copy(), fluid.done.copy(), fluid.busy.copy())
+        before = (fluid.started.copy(), fluid.done.copy(), fluid.passed.copy())
         steps = [begin + (end - begin) * i / 4 for i in range(5)]
         for a, b in zip(steps, steps[1:], strict=False):
             flow(fluid, mean_factor(curve, a, b), (b - a) / (STEPS // 4), STEPS // 4)
         started, done = fluid.started - before[0], fluid.done - before[1]
+        complete = max(so_far, trees.completed(float(fluid.started[0])))
         span = end - begin
         note = {
             "entered": started[0],
-            "completed": started[2],
+            "completed": np.float64(complete - so_far),
             "hops": done.sum(),
-            "pending": fluid.started[0] - fluid.started[2],
+            "pending": fluid.started[0] - complete,
             "backlog": fluid.waiting[fluid.arrives > 0].sum(),
-            "latency_ms": started[2] * path.latency_ms(done / span),
+            "latency_ms": (complete - so_far) * path.latency_ms(done / span),
             "done": done,
-            "cores": totals(cells.node, fluid.busy - before[2], nodes) / span,
+            "cores": totals(cells.node, (fluid.passed - before[2]) * fluid.work_s, nodes) / span,
             "waiting": totals(cells.node, fluid.waiting, nodes),
             "components": totals(cells.component, fluid.waiting, count),
             "links": np.concatenate([fluid.need[1] / fluid.mbps, fluid.need[2] / fluid.mbps]),
         }
         for name, value in note.items():
             rows.setdefault(name, []).append(value)
-        begin = end
+        begin, so_far = end, complete
     return _track(problem, ends, rows), ["a fluid: no chance, so no percentiles"], curve
 
 
@@ -123,6 +124,7 @@ def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:
         node=cells.node,
         share=share,
         most=most,
+        threads=cap * cells.count,
         work_s=work,
         limit=np.where(spout | (size is None), np.inf, float(size or 0) * cells.count),
         arrives=np.where(spout, problem.rate[cells.component] * share, 0.0),
@@ -147,6 +149,7 @@ def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:
         enters=np.zeros(q),
         hold=np.ones(c),
         need=np.zeros((3, n)),
+        level=np.zeros((3, n)),
         emitted=np.zeros((c, n)),
         total=np.zeros(c),
         visits=problem.rate / given,
@@ -155,7 +158,7 @@ def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:
         open=np.array(
             [np.inf if most_open is None else most_open * float(problem.tasks[problem.spout].sum())]
         ),
-        busy=np.zeros(q),
+        passed=np.zeros(q),
     )
 
 
@@ -177,35 +180,61 @@ def _pair_streams(problem: Problem) -> list[tuple[int, int, float, float]]:
     return found
 
 
+class _Trees:
+    """How many tuples of the sources are complete.
+
+    Queues are served in order, so a cell that has served a share f of what it got is done with the
+    first f of all trees that reached its component. A tree at u is done there if none of its v
+    tuples went to a cell with f < u: (1 - share of these cells) ^ v, integrated over u. Components
+    are taken as independent.
+    """
+
+    def __init__(self, problem: Problem, fluid: Fluid) -> None:
+        self._fluid = fluid
+        spout = problem.spout[fluid.component]
+        # All spouts together serve each tuple once.
+        given = float(problem.rate[problem.spout].sum())
+        group = np.where(spout, len(problem.tasks), fluid.component)
+        self._share = np.where(
+            spout, fluid.share * problem.rate[fluid.component] / given, fluid.share
+        )
+        self._visits = np.append(fluid.visits, 1.0)
+        used = np.flatnonzero((self._share > 0) & (self._visits[group] > 0))
+        self._groups = {g: used[group[used] == g] for g in sorted(set(group[used].tolist()))}
+
+    def completed(self, entered: float) -> float:
+        """Tuples that are complete, of so many that entered."""
+        passed, waiting = self._fluid.passed, self._fluid.waiting
+        for g, cells in self._groups.items():
+            got = passed[cells] + waiting[cells]
+            done = np.divide(passed[cells], got, out=np.ones(len(cells)), where=got > 0)
+            order = np.argsort(done, kind="stable")
+            share = self._share[cells][order]
+            ahead = np.clip(1.0 - (np.cumsum(share) - share), 0.0, 1.0) ** self._visits[g]
+            entered *= float((ahead * np.diff(done[order], prepend=0.0)).sum())
+        return entered
+
+
 class _Path:
     """The mean latency along the slowest way through the components."""
 
-    def __init__(
-        self, problem: Problem, assignment: Assignment, cells: Cells, fluid: Fluid
-    ) -> None:
-        del assignment
-        self._cells, self._fluid, self._count = cells, fluid, len(problem.tasks)
+    def __init__(self, problem: Problem, fluid: Fluid) -> None:
+        self._fluid, self._count = fluid, len(problem.tasks)
         stage = problem.stage
-        self._steps = sorted(
-            {
-                (int(a), int(b))
-                for a, b in zip(fluid.source, fluid.target, strict=True)
-                if stage[a] < stage[b]
-            },
-            key=lambda edge: int(stage[edge[0]]),
-        )
-        self._away = fluid.on_node
+        edges = set(zip(fluid.source.tolist(), fluid.target.tolist(), strict=True))
+        forward = [(a, b) for a, b in edges if stage[a] < stage[b]]
+        self._steps = sorted(forward, key=lambda edge: (int(stage[edge[0]]), edge))
         self._delay_ms = problem.dynamics.latency_ms[1]
 
     def latency_ms(self, served: Floats) -> float:
         """Service and fluid queues on the slowest way, and a hop's latency where nodes differ."""
-        fluid, cells = self._fluid, self._cells
-        work = totals(cells.component, fluid.work_s * fluid.share, self._count)
-        waiting = totals(cells.component, fluid.waiting, self._count)
+        fluid = self._fluid
+        work = totals(fluid.component, fluid.work_s * fluid.share, self._count)
+        waiting = totals(fluid.component, fluid.waiting, self._count)
         own = (work + np.divide(waiting, served, out=np.zeros(len(served)), where=served > 0)) * 1e3
         total = own.copy()
         for a, b in self._steps:
-            crosses = 1 - float((self._away[a] * self._away[b]).sum())
+            crosses = 1 - float((fluid.on_node[a] * fluid.on_node[b]).sum())
             total[b] = max(float(total[b]), float(total[a] + own[b] + crosses * self._delay_ms))
         return float(total.max(initial=0.0))
 

@@ -13,6 +13,8 @@ import numpy as np
 from headrace.model.arrays import Floats, Ints
 from headrace.solve.compiled import compiled
 
+ROUNDS = 6  # in which the cores of a full node are shared out
+
 
 class Fluid(NamedTuple):
     """A plan as a fluid and how it is at a moment."""
@@ -21,6 +23,7 @@ class Fluid(NamedTuple):
     node: Ints  # [Q]
     share: Floats  # [Q] of its component's tuples
     most: Floats  # [Q] tuples/s that its threads serve at most
+    threads: Floats  # [Q] cores that they take at most
     work_s: Floats  # [Q] CPU seconds of a tuple
     limit: Floats  # [Q] tuples that may wait
     arrives: Floats  # [Q] tuples/s from outside at the given rates
@@ -36,13 +39,14 @@ class Fluid(NamedTuple):
     enters: Floats  # [Q] in this step
     hold: Floats  # [C] share of their speed that components keep, while a queue behind is full
     need: Floats  # [3, N] CPU, megabits out and in that nodes would like
+    level: Floats  # [3, N] cores of a busy thread; and sums on the way to it
     emitted: Floats  # [C, N]
     total: Floats  # [C]
     visits: Floats  # [C] tuples that a component serves per tuple that arrives
     started: Floats  # [3] arrived, started by spouts, completed so far
     done: Floats  # [C] tuples that components have served so far
     open: Floats  # [1] trees that may be open
-    busy: Floats  # [Q] CPU seconds so far
+    passed: Floats  # [Q] tuples served so far
 
 
 @compiled
@@ -80,13 +84,42 @@ def demand(fluid: Fluid, factor: float, dt: float) -> None:
 
 
 @compiled
+def share_cores(fluid: Fluid) -> None:
+    """The cores that a busy thread gets on nodes that cannot serve all: the same for each.
+
+    Threads that need less leave the rest to the others, so the level rises to where it fits.
+    """
+    level, full, left = fluid.level
+    for n in range(len(fluid.cores)):
+        level[n] = 0.0 if fluid.need[0, n] > fluid.cores[n] else np.inf
+    for _ in range(ROUNDS):
+        full[:] = 0.0
+        left[:] = fluid.cores
+        for q in range(len(fluid.node)):
+            n = fluid.node[q]
+            wish = fluid.served[q] * fluid.work_s[q]
+            if wish <= level[n] * fluid.threads[q]:
+                left[n] -= wish
+            else:
+                full[n] += fluid.threads[q]
+        for n in range(len(fluid.cores)):
+            if full[n] > 0.0 and level[n] < np.inf:
+                level[n] = max(level[n], left[n] / full[n])
+
+
+@compiled
 def serve(fluid: Fluid, dt: float) -> None:
     """Cut what nodes and links cannot do; what is left flows out."""
     fluid.emitted[:] = 0.0
+    if np.any(fluid.need[0] > fluid.cores):
+        share_cores(fluid)
+    else:
+        fluid.level[0] = np.inf
     for q in range(len(fluid.node)):
         n = fluid.node[q]
-        if fluid.need[0, n] > fluid.cores[n]:
-            fluid.served[q] *= fluid.cores[n] / fluid.need[0, n]
+        most = fluid.level[0, n] * fluid.threads[q]
+        if fluid.served[q] * fluid.work_s[q] > most:
+            fluid.served[q] = most / fluid.work_s[q]
         fluid.emitted[fluid.component[q], n] += fluid.served[q]
     link_needs(fluid)
     slow = False
@@ -102,7 +135,7 @@ def serve(fluid: Fluid, dt: float) -> None:
                 fluid.served[q] /= over
         fluid.waiting[q] = max(0.0, fluid.waiting[q] - fluid.served[q] * dt)
         fluid.total[fluid.component[q]] += fluid.served[q]
-        fluid.busy[q] += fluid.served[q] * fluid.work_s[q] * dt
+        fluid.passed[q] += fluid.served[q] * dt
 
 
 @compiled
@@ -149,7 +182,10 @@ def pass_on(fluid: Fluid) -> None:
 
 @compiled
 def complete(fluid: Fluid, dt: float) -> None:
-    """A tuple is complete once every component has served what follows from it."""
+    """About how many are complete, for the limit on open trees: as many as all components served.
+
+    Which of the tasks of a component a tree needs is not looked at here.
+    """
     least = fluid.started[0]
     for c in range(len(fluid.visits)):
         fluid.done[c] += fluid.total[c] * dt
