@@ -28,6 +28,7 @@ FIGURE_NAMES = {
     "batch_seconds": "batch time",
     "nodes_used": "nodes used",
     "balance": "CPU balance",
+    "latency_p99_ms": "predicted latency of 99 %",
     "cost": "cost",
 }  # figure of a report -> what it is called in a sentence
 

@@ -15,7 +15,7 @@ from headrace.model.output import save, text_for, to_json_text
 if TYPE_CHECKING:
     from headrace.library.case import Case
 
-OBJECTIVES = ("traffic", "network", "rate", "batch", "nodes", "balance")
+OBJECTIVES = ("traffic", "network", "rate", "batch", "nodes", "balance", "latency")
 Command = Callable[..., Any]
 
 
