@@ -22,6 +22,7 @@ BENCHMARKS = (
     "sizing",
     "sizers",
     "moving",
+    "simulating",
     "observing",
     "running",
     "limited",

@@ -16,6 +16,9 @@ from headrace.simulate.result import Simulation
 from headrace.simulate.simulating import DEFAULT_S
 from headrace.simulate.simulating import simulate as simulate_assignment
 
+SHORT = 1_000_000.0  # tuples that tasks serve in a short simulation
+MOST_TASKS = 20_000  # that are simulated tuple by tuple in one
+
 Happening = Event | Mapping[str, Any]
 
 
@@ -56,6 +59,14 @@ def simulate(
         events=given,
         plans=plans,
     )
+
+
+def simulate_shortly(plan: Plan, *, seed: int = 0) -> Simulation:
+    """A plan for at most a minute and about a million tuples; as a fluid if it is large."""
+    served = float(plan.problem.rate.sum())
+    seconds = min(DEFAULT_S, SHORT / served) if served > 0 else DEFAULT_S
+    detail = "tuple" if plan.problem.task_count <= MOST_TASKS else "fluid"
+    return simulate(plan, seconds=seconds, seed=seed, detail=detail, events=())
 
 
 def _events(

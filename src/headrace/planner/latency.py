@@ -27,8 +27,8 @@ STARTS = ("traffic", "rate", "balance")  # objectives whose plans the search sta
 BEST = 4  # plans that the simulator looks at, beside the starts
 TRIES = 400  # moves and swaps that the search looks at, from each start
 MOST_TASKS = 2000  # above, the starts alone are compared: a try would take too long
-SIMULATED = 400_000.0  # tuples served in each simulation, so that chance decides little
-RUNS = 3
+SIMULATED = 300_000.0  # tuples served in each simulation, so that chance decides little
+RUNS = 2
 
 
 @dataclass(frozen=True, slots=True)

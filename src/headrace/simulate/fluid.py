@@ -185,8 +185,9 @@ class _Trees:
 
     Queues are served in order, so a cell that has served a share f of what it got is done with the
     first f of all trees that reached its component. A tree at u is done there if none of its v
-    tuples went to a cell with f < u: (1 - share of these cells) ^ v, integrated over u. Components
-    are taken as independent.
+    tuples went to a cell with f < u: (1 - share of these cells) ^ v, integrated over u. What one
+    component has done is what the next ones get, so shares along a way multiply; of ways side by
+    side, which get the same trees in the same order, the slowest counts.
     """
 
     def __init__(self, problem: Problem, fluid: Fluid) -> None:
@@ -201,18 +202,30 @@ class _Trees:
         self._visits = np.append(fluid.visits, 1.0)
         used = np.flatnonzero((self._share > 0) & (self._visits[group] > 0))
         self._groups = {g: used[group[used] == g] for g in sorted(set(group[used].tolist()))}
+        stage, root = problem.stage, len(problem.tasks)
+        edges = {
+            (root if problem.spout[a] else int(a), int(b))
+            for a, b in zip(fluid.source, fluid.target, strict=True)
+            if stage[a] < stage[b]
+        }
+        depth = {root: -1} | {c: int(stage[c]) for c in range(root)}
+        self._edges = sorted(edges, key=lambda edge: (-depth[edge[0]], edge))
 
     def completed(self, entered: float) -> float:
         """Tuples that are complete, of so many that entered."""
         passed, waiting = self._fluid.passed, self._fluid.waiting
+        own = np.ones(len(self._visits))
         for g, cells in self._groups.items():
             got = passed[cells] + waiting[cells]
             done = np.divide(passed[cells], got, out=np.ones(len(cells)), where=got > 0)
             order = np.argsort(done, kind="stable")
             share = self._share[cells][order]
             ahead = np.clip(1.0 - (np.cumsum(share) - share), 0.0, 1.0) ** self._visits[g]
-            entered *= float((ahead * np.diff(done[order], prepend=0.0)).sum())
-        return entered
+            own[g] = float((ahead * np.diff(done[order], prepend=0.0)).sum())
+        behind = np.ones(len(own))  # the slowest way on from each component
+        for a, b in self._edges:
+            behind[a] = min(behind[a], own[b] * behind[b])
+        return entered * float(own[-1] * behind[-1])
 
 
 class _Path:
