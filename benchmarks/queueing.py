@@ -91,9 +91,7 @@ def many_servers(load: float, servers: int = 4, tasks: int = 4000) -> Known:
     terms = [offered**k / math.factorial(k) for k in range(servers)]
     last = offered**servers / math.factorial(servers) / (1 - load)
     waits = last / (sum(terms) + last)
-    return Known(
-        f"M/M/{servers} at {load:.0%}", case, rate, 1 + waits / (servers * (1 - load))
-    )
+    return Known(f"M/M/{servers} at {load:.0%}", case, rate, 1 + waits / (servers * (1 - load)))
 
 
 def tandem(load: float) -> Known:
@@ -198,9 +196,7 @@ def closed(customers: int) -> Known:
         queue = [throughput * s for s in stay]
     rate = 2 * 1000 * throughput
     case = chain(rate, times, max_spout_pending=customers)
-    return Known(
-        f"closed network of {customers}", case, rate, throughput_per_s=1000 * throughput
-    )
+    return Known(f"closed network of {customers}", case, rate, throughput_per_s=1000 * throughput)
 
 
 def formulas(load: float) -> list[Known]:

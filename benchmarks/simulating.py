@@ -188,7 +188,9 @@ def as_fluid(quick: bool) -> Iterator[Row]:
 
 def worst(what: str, shares: list[float]) -> Row:
     """The largest difference."""
-    return Row(f"{what}, the worst of {len(shares)}", f"{max(shares):.1%}", "5%", max(shares) <= 0.05)
+    return Row(
+        f"{what}, the worst of {len(shares)}", f"{max(shares):.1%}", "5%", max(shares) <= 0.05
+    )
 
 
 def apart(seed: int, factor: float) -> tuple[float, float]:

@@ -64,9 +64,7 @@ def pending(run: Run) -> int:
 
 
 def check(run: Run) -> None:
-    entered, completed, lost = (
-        int(run.counts[i]) for i in (at.ENTERED, at.COMPLETED, at.LOST)
-    )
+    entered, completed, lost = (int(run.counts[i]) for i in (at.ENTERED, at.COMPLETED, at.LOST))
     assert entered == completed + lost + pending(run)
 
 
@@ -123,7 +121,9 @@ def test_a_change_of_plan_loses_nothing() -> None:
 
 def test_a_lost_node_loses_what_it_holds_and_what_is_sent_to_it() -> None:
     plan = hr.place(small(), by="storm-even")
-    found = hr.simulate(plan, seconds=20, events=[{"at": 5, "lose": "n2"}, {"at": 10, "join": "n2"}])
+    found = hr.simulate(
+        plan, seconds=20, events=[{"at": 5, "lose": "n2"}, {"at": 10, "join": "n2"}]
+    )
     lost = np.array(found.series["lost"])
     at_s = np.array(found.series["at_s"])
     assert lost[at_s <= 5].sum() == 0

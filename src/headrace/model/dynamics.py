@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -79,7 +80,7 @@ def _points(inputs: Inputs, arrivals: Arrivals) -> Points:
     if not points:
         raise inputs.invalid((*path, "file"), f"{arrivals.file}: the trace is empty")
     times = [at for at, _ in points]
-    if any(b <= a for a, b in zip(times, times[1:], strict=False)):
+    if any(b <= a for a, b in pairwise(times)):
         raise inputs.invalid(path, "the seconds of a trace must grow")
     if any(not (at >= 0 and rate >= 0) for at, rate in points):
         raise inputs.invalid(path, "seconds and rates of a trace are 0 or more")

@@ -80,14 +80,18 @@ def lines_over_time(name: str, at: Sequence[float], lines: Sequence[tuple[str, V
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / top
 
     marks = [0.0, top / 2, top]
-    labels = [(w, f"var(--c{i})" if len(lines) > 1 else "var(--accent)") for i, (w, _) in enumerate(lines)]
+    labels = [
+        (w, f"var(--c{i})" if len(lines) > 1 else "var(--accent)") for i, (w, _) in enumerate(lines)
+    ]
     return element(
         "svg",
         element("title", f"{name} over time"),
         *(element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(m), y2=y(m)) for m in marks),
         *(element("text", short(m), x=LEFT - 8, y=y(m) + 4, class_="up") for m in marks),
         *(
-            element("text", f"{number(end * i / 4)} s", x=x(end * i / 4), y=HEIGHT - 6, class_="across")
+            element(
+                "text", f"{number(end * i / 4)} s", x=x(end * i / 4), y=HEIGHT - 6, class_="across"
+            )
             for i in range(5)
         ),
         element("text", name, x=8.0, y=12.0),
@@ -120,7 +124,9 @@ def path(at: Sequence[float], values: Values, x: object, y: object) -> str:
 def _node_rows(found: Simulation) -> Html:
     """One row per node: its busy cores over time, and figures."""
     series, problem = found.series["nodes"], found.problem
-    head = [element("th", word) for word in ("node", "cores in use", "cpu", "waiting", "most waiting")]
+    head = [
+        element("th", word) for word in ("node", "cores in use", "cpu", "waiting", "most waiting")
+    ]
     rows: list[Html] = []
     for name, use in list(found.nodes.items())[:MOST_NODES]:
         n = problem.nodes.index(name)
@@ -151,7 +157,9 @@ def _strip(values: Sequence[float], top: float) -> Html:
     return element(
         "svg",
         element("title", "busy cores over time"),
-        element("path", d=f"M0 {ROW_HEIGHT:.0f}{points}V{ROW_HEIGHT:.0f}Z", style="fill:var(--flow)"),
+        element(
+            "path", d=f"M0 {ROW_HEIGHT:.0f}{points}V{ROW_HEIGHT:.0f}Z", style="fill:var(--flow)"
+        ),
         width=ROW_WIDTH,
         height=ROW_HEIGHT,
         role="img",

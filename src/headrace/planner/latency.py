@@ -128,9 +128,7 @@ def improve(problem: Problem, start: Candidate, seed: int, deadline: Deadline) -
     return best
 
 
-def _neighbour(
-    problem: Problem, plan: Assignment, rng: np.random.Generator
-) -> Assignment | None:
+def _neighbour(problem: Problem, plan: Assignment, rng: np.random.Generator) -> Assignment | None:
     """Another plan: a task beside another one of its topology, or two tasks swapped."""
     a, b = rng.integers(0, problem.task_count, 2).tolist()
     owner = problem.topology[problem.component_of[[a, b]]]
@@ -178,4 +176,3 @@ def choose(
     chosen = int(np.argmin(scores))
     words = f"simulated: 99 % below {scores[chosen]:.4g} ms, the best of {len(holding)} plans"
     return holding[chosen].assignment, (words,)
-

@@ -84,9 +84,7 @@ def _settings(problem: Problem) -> tuple[float, float, bool]:
 def _cost(problem: Problem, assignment: Assignment, interval: float) -> tuple[float, float]:
     """Seconds of a batch whatever it holds, and seconds per tuple: what `batch_seconds` says."""
     workers = Workers.of(assignment)
-    half, whole = (
-        batch_seconds(problem.scaled(f), assignment, workers).value for f in (0.5, 1.0)
-    )
+    half, whole = (batch_seconds(problem.scaled(f), assignment, workers).value for f in (0.5, 1.0))
     if half is None or whole is None:
         raise Unsupported(
             "no cost of a tuple is known, so batches take no time", fix="give a `profile`"
@@ -110,9 +108,7 @@ def _next_batch(
     return begin, end, tuples
 
 
-def _spread(
-    into: Floats, ends: Floats, a: float, b: float, tuples: float, inside: float
-) -> None:
+def _spread(into: Floats, ends: Floats, a: float, b: float, tuples: float, inside: float) -> None:
     """Count what arrives evenly between two moments in the spans it falls into."""
     starts = np.concatenate([[0.0], ends[:-1]])
     overlap = np.clip(np.minimum(ends, b) - np.maximum(starts, a), 0.0, None)

@@ -81,7 +81,7 @@ def check_event(problem: Problem, event: Event) -> str:
     (what,) = given
     name = getattr(event, what)
     if what in ("lose", "join") and name not in problem.nodes:
-        near = nearest(name, problem.nodes)
+        near = nearest(name, problem.nodes) or f"; there are: {', '.join(problem.nodes[:5])}"
         raise InvalidInput(f"events: at {event.at:g} s, there is no node `{name}`{near}")
     if what == "hot":
         _hot_task(problem, name)

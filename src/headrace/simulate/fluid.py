@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def run_fluid(
     for end in ends.tolist():
         before = (fluid.started.copy(), fluid.done.copy(), fluid.passed.copy())
         steps = [begin + (end - begin) * i / 4 for i in range(5)]
-        for a, b in zip(steps, steps[1:], strict=False):
+        for a, b in pairwise(steps):
             flow(fluid, mean_factor(curve, a, b), (b - a) / (STEPS // 4), STEPS // 4)
         started, done = fluid.started - before[0], fluid.done - before[1]
         complete = max(so_far, trees.completed(float(fluid.started[0])))

@@ -99,7 +99,9 @@ class Simulation:
         kind = problem.node_type[self.assignment.node[there]]
         owner = problem.component_of[there]
         np.add.at(fixed, self.assignment.node[there], problem.cpu_fixed[owner, kind] / 100)
-        ran = {int(n) for n in np.flatnonzero(cores > 0)} | set(self.assignment.node[there].tolist())
+        ran = {int(n) for n in np.flatnonzero(cores > 0)} | set(
+            self.assignment.node[there].tolist()
+        )
         table: dict[str, dict[str, float | None]] = {}
         for n in sorted(ran):
             capacity = float(problem.capacity[n, CPU]) / 100

@@ -213,9 +213,7 @@ def _zipped(problem: Problem) -> tuple[set[int], dict[int, int]]:
     return zipped, {s: i for c in zipped for i, s in enumerate(entering[c])}
 
 
-def _partners(
-    problem: Problem, zipped: set[int], inputs: dict[int, int]
-) -> tuple[Ints, Ints, int]:
+def _partners(problem: Problem, zipped: set[int], inputs: dict[int, int]) -> tuple[Ints, Ints, int]:
     """Where each joining task keeps its counts, how many, and how many there are in all."""
     width = np.zeros(len(problem.tasks), np.int64)
     for s, i in inputs.items():

@@ -108,5 +108,3 @@ def _warm_up(tracks: Sequence[Track], ends: Floats) -> float:
     mean = np.interp(ends, ends[known], latency[known] / total[known])
     cut = warm_up_spans(mean)
     return float(ends[cut - 1]) if cut else 0.0
-
-

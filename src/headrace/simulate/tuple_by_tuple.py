@@ -118,9 +118,7 @@ def _write(
     nodes, real = len(problem.nodes), len(run.mbps) - at.LEVELS - 1
     span = max(float(now["now"][0] - before["now"][0]), 1e-12)
     histogram = (now["histogram"] - before["histogram"]).astype(np.int32)
-    entered, completed, lost = (
-        int(now["counts"][i]) for i in (at.ENTERED, at.COMPLETED, at.LOST)
-    )
+    entered, completed, lost = (int(now["counts"][i]) for i in (at.ENTERED, at.COMPLETED, at.LOST))
     waiting = run.waiting.astype(np.float64)
     spouts = run.source.astype(bool)
     notes.add(

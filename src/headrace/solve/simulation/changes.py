@@ -40,7 +40,7 @@ def seat_tasks(run: Run) -> None:
 def pause_task(run: Run, task: int) -> None:
     """Stop a task; a tuple it works on goes back to its queue. `seat_tasks` must follow."""
     status = run.status[task]
-    if status == DEAD or status == PAUSED:
+    if status in (DEAD, PAUSED):
         return
     if status == BLOCKED:
         leave_line(run, task)

@@ -49,7 +49,7 @@ def share_cores(run: Run, node: int, now: float) -> None:
     else:
         first = run.heap[run.heap_first[node]]
         left = (run.due[first] - run.clock[node]) / speed
-        set_clock(run, node, now + (left if left > 0.0 else 0.0))
+        set_clock(run, node, now + (max(0.0, left)))
 
 
 @inlined

@@ -40,7 +40,7 @@ def travel(run: Run, found: int, stretch: int, source: int, rack: int, now: floa
             link = (2 * nodes + delays) // 2 + run.rack[target]
         elif stretch == IN:
             link = nodes + target
-        used = stretch == OUT or stretch == IN or run.rack[target] != rack
+        used = stretch in (OUT, IN) or run.rack[target] != rack
         if used and math.isfinite(run.mbps[link]):
             megabits = run.megabits[run.via[found]]
             if megabits > 0.0:

@@ -1,8 +1,8 @@
 """All that a simulation is at one moment, as arrays.
 
-Letters: T tasks, S of them sources, N nodes, R routes, L links, M tuples in memory, J trees in memory, H bins of a
-histogram. A tree is a tuple of a source and all that follow from it. Queues are linked lists over
-`next`, so a tuple is in one queue at a time and nothing is copied.
+Letters: T tasks, S of them sources, N nodes, R routes, L links, M tuples in memory, J trees in
+memory, H bins of a histogram. A tree is a tuple of a source and all that follow from it. Queues are
+linked lists over `next`, so a tuple is in one queue at a time and nothing is copied.
 
 A node's busy tasks share its cores. Its clock runs at the speed of a task that has its whole share
 of time: 1 while there are cores enough, less when there are not. A task that starts is due at a
