@@ -212,6 +212,7 @@ def formulas(load: float) -> list[Known]:
 def ciw_times(network: Network, customers: int, seed: int) -> np.ndarray[Any, Any]:
     """The times in ms that ciw finds for the same network, after a tenth as warm-up."""
     import ciw
+    import ciw.dists
 
     def service(mean: float) -> Any:
         shape = 1 / network.cv**2

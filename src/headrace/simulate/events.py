@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -241,7 +242,7 @@ def with_routes(run: Run, routes: Routes) -> Run:
     """The run with other routes; the old ones stay for the tuples that are on their way."""
     shift, rows = len(run.gain), len(run.accept)
 
-    def joined(old: Floats, new: Floats) -> Floats:
+    def joined(old: Any, new: Any) -> Any:
         return np.concatenate([old, new])
 
     return run._replace(

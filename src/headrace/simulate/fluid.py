@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def run_fluid(
     cells = cells_of(problem, assignment)
     fluid = pour(problem, assignment, cells)
     nodes, count = len(problem.nodes), len(problem.tasks)
-    rows: dict[str, list[Floats]] = {}
+    rows: dict[str, list[Any]] = {}
     begin = so_far = 0.0
     path, trees = _Path(problem, fluid), _Trees(problem, fluid)
     for end in ends.tolist():
@@ -109,7 +110,7 @@ def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:
     q, c, n = len(cells.node), len(problem.tasks), len(problem.nodes)
     work, cap = placed.work_s[cells.first], placed.cap[cells.first]
     with np.errstate(divide="ignore"):
-        most = cells.count * np.where(work > 0, cap / work, np.inf)
+        most = np.where(work > 0, cells.count * cap / work, np.inf)
     share = cells.share * cells.count
     on_node = np.zeros((c, n))
     np.add.at(on_node, (cells.component, cells.node), share)
@@ -253,7 +254,7 @@ class _Path:
         return float(total.max(initial=0.0))
 
 
-def _track(problem: Problem, ends: Floats, rows: Mapping[str, Sequence[Floats]]) -> Track:
+def _track(problem: Problem, ends: Floats, rows: Mapping[str, Sequence[Any]]) -> Track:
     sinks = np.flatnonzero(sink_numbers(problem) >= 0)
     done = np.stack(rows["done"])
     latency, completed = np.stack(rows["latency_ms"]), np.stack(rows["completed"])

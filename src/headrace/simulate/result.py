@@ -63,9 +63,9 @@ class Simulation:
         known = [m for m in means if m is not None]
         if not known:
             return Interval(None, None, None)
-        if len(self.tracks) > 1:
+        track, *others = self.tracks
+        if others:
             return interval(np.array(known))
-        track = self.tracks[0]
         spread = batch_interval(track.latency_ms[kept], track.completed[kept])
         return Interval(known[0], spread.low, spread.high)
 

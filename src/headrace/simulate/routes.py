@@ -10,7 +10,7 @@ import numpy as np
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import UNPLACED, Assignment, Problem, Stream
 from headrace.solve.simulation import state as at
-from headrace.solve.simulation.state import NOBODY
+from headrace.solve.simulation.state import NOBODY, Bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,7 +20,7 @@ class Routes:
     first: Ints  # [T + 1]
     route: Ints
     gain: Floats
-    way: Ints
+    way: Bytes
     target: Ints
     targets: Ints
     table: Ints
@@ -98,7 +98,7 @@ def routes_of(problem: Problem, assignment: Assignment, worker: Ints) -> Routes:
         first=first,
         route=np.array(flat or [0], np.int64),
         gain=np.array(built.gain or [0.0]),
-        way=np.array(built.way or [0], np.int8),  # pyright: ignore[reportArgumentType]
+        way=np.array(built.way or [0], np.int8),
         target=np.array(built.target or [0], np.int64),
         targets=np.array(built.targets or [0], np.int64),
         table=np.array(built.table or [0], np.int64),

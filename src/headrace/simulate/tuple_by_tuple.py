@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from headrace.errors import Unsupported
-from headrace.model.arrays import Floats, Ints, totals
+from headrace.model.arrays import Floats, totals
 from headrace.model.problem import Assignment, Problem
 from headrace.simulate.arrivals import Curve
 from headrace.simulate.layout import grow, lay_out
@@ -27,13 +28,13 @@ Action = Callable[[Run], Run]
 class _Notes:
     """What is written down, span by span."""
 
-    rows: dict[str, list[Floats | Ints]] = field(default_factory=dict[str, list["Floats | Ints"]])
+    rows: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
 
-    def add(self, **values: Floats | Ints) -> None:
+    def add(self, **values: Any) -> None:
         for name, value in values.items():
             self.rows.setdefault(name, []).append(value)
 
-    def of(self, name: str) -> Floats:
+    def of(self, name: str) -> Any:
         return np.stack(self.rows[name])
 
 
@@ -50,7 +51,7 @@ def run_tuples(
     run = lay_out(problem, assignment, seed)
     given = (problem.rate[problem.component_of] * problem.share)[run.sources]
     notes = _Notes()
-    half: Floats | None = None
+    half, half_at = run.took.copy(), 0.0
     timeline = _timeline(ends, curve, actions)
     before = _reading(run)
     for moment, kind, what in timeline:
@@ -64,9 +65,9 @@ def run_tuples(
             now = _reading(run)
             _write(notes, problem, run, before, now)
             before = now
-            if half is None and moment >= ends[-1] / 2:
+            if half_at == 0.0 and moment >= ends[-1] / 2:
                 half, half_at = run.took.copy(), moment
-    threads = (run.took - half) / max(float(ends[-1]) - half_at, 1e-12)  # pyright: ignore[reportPossiblyUnboundVariable, reportOptionalOperand]
+    threads = (run.took - half) / max(float(ends[-1]) - half_at, 1e-12)
     return _track(notes, ends, threads, int(run.counts[at.LOST_TUPLES]))
 
 
@@ -94,7 +95,7 @@ def _advance(run: Run, until: float) -> Run:
     return run
 
 
-def _reading(run: Run) -> dict[str, Floats | Ints]:
+def _reading(run: Run) -> dict[str, Any]:
     """All that is counted, as it is now."""
     return {
         "counts": run.counts.copy(),
@@ -111,8 +112,8 @@ def _write(
     notes: _Notes,
     problem: Problem,
     run: Run,
-    before: dict[str, Floats | Ints],
-    now: dict[str, Floats | Ints],
+    before: dict[str, Any],
+    now: dict[str, Any],
 ) -> None:
     counts = now["counts"] - before["counts"]
     nodes, real = len(problem.nodes), len(run.mbps) - at.LEVELS - 1
@@ -126,7 +127,7 @@ def _write(
         completed=counts[at.COMPLETED],
         lost=counts[at.LOST],
         hops=counts[at.HOPS],
-        pending=np.float64(entered - completed - lost),  # pyright: ignore[reportArgumentType]
+        pending=np.float64(entered - completed - lost),
         backlog=waiting[spouts].sum(),
         latency_ms=(now["sums"] - before["sums"])[0],
         sink_ms=now["sink_ms"] - before["sink_ms"],

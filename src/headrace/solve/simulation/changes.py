@@ -1,5 +1,8 @@
 """Changes from outside while a simulation stands still: tasks stop, die, come back, move."""
 
+# An array at a place that is itself an element of an array has no known type.
+# pyright: reportArgumentType=false, reportReturnType=false
+
 from __future__ import annotations
 
 import math

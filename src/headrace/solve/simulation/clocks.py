@@ -1,5 +1,8 @@
 """What happens next: a tournament over all clocks, and a heap of busy tasks in every node."""
 
+# An array at a place that is itself an element of an array has no known type.
+# pyright: reportArgumentType=false, reportReturnType=false
+
 from __future__ import annotations
 
 import math

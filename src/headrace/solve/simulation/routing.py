@@ -1,5 +1,8 @@
 """Which tuples follow from one, and to whom they go."""
 
+# An array at a place that is itself an element of an array has no known type.
+# pyright: reportArgumentType=false, reportReturnType=false
+
 from __future__ import annotations
 
 from headrace.solve.chance import pick, random_share

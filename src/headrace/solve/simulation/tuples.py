@@ -1,5 +1,8 @@
 """Tuple by tuple: tasks serve, nodes share their cores, links carry, trees complete."""
 
+# An array at a place that is itself an element of an array has no known type.
+# pyright: reportArgumentType=false, reportReturnType=false
+
 from __future__ import annotations
 
 import math
