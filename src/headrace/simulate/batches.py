@@ -63,7 +63,7 @@ def run_batches(
             scale = 1 + problem.dynamics.cv / np.sqrt(max(tuples, 1.0)) * rng.standard_normal()
             free = ready + fixed_s + each_s * tuples * max(scale, 0.0)
             batches.append((begin, end, free, tuples))
-    track = _track(problem, assignment, ends, entered, batches, each_s)
+    track = _track(problem, assignment, ends, entered, batches)
     note = f"batches every {interval:g} s cost {fixed_s:.3g} s and {each_s * 1e6:.3g} s per million"
     return track, [note], curve
 
@@ -122,7 +122,6 @@ def _track(
     ends: Floats,
     entered: Floats,
     batches: Sequence[tuple[float, float, float, float]],
-    each_s: float,
 ) -> Track:
     spans, sinks = len(ends), np.flatnonzero(sink_numbers(problem) >= 0)
     completed, latency, counted = np.zeros(spans), np.zeros(spans), np.zeros(spans)
@@ -148,7 +147,6 @@ def _track(
     pending = np.cumsum(entered - completed)
     queues = np.zeros((spans, len(problem.tasks)))
     queues[:, np.flatnonzero(problem.spout)[0]] = pending
-    del each_s
     return Track(
         ends=ends,
         entered=entered,

@@ -55,6 +55,7 @@ def placed_on(problem: Problem, assignment: Assignment) -> Placed:
 
 def lay_out(problem: Problem, assignment: Assignment, seed: int) -> Run:
     """A plan with empty queues at second 0; nothing arrives yet."""
+    # Longer than 60 lines: one line for each array.
     placed = placed_on(problem, assignment)
     routes = routes_of(problem, assignment, placed.worker)
     tasks, nodes, racks = problem.task_count, len(problem.nodes), len(problem.racks)

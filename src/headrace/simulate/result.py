@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -273,6 +273,3 @@ def _ratio(total: float, count: float) -> float | None:
 
 def _known(value: float) -> float | None:
     return value if np.isfinite(value) else None
-
-
-Summaries = Mapping[str, Simulation]

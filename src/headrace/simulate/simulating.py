@@ -49,6 +49,7 @@ def simulate(
         from headrace.simulate.tuple_run import run_with_events as run_one
     tracks: list[Track] = []
     notes: list[str] = []
+    steady = not events
     for i in range(1 if detail == "fluid" else runs):
         one = (seed + i * RUN_STEP) % 2**63
         curve = rate_curve(problem, seconds, one)
@@ -57,7 +58,7 @@ def simulate(
         )
         tracks.append(track)
         notes += said
-    steady = not events and len(curve) == 1  # pyright: ignore[reportPossiblyUnboundVariable]
+        steady &= len(curve) == 1
     cut = warm_up if warm_up is not None else _warm_up(tracks, ends) if steady else 0.0
     return Simulation(
         scheduler,

@@ -57,10 +57,10 @@ def run_tuples(
     for moment, kind, what in timeline:
         run = _advance(run, moment)
         if kind == "rate":
-            for i, rate in enumerate((given * float(what)).tolist()):  # pyright: ignore[reportArgumentType]
+            for i, rate in enumerate((given * what).tolist()):
                 set_rate(run, i, rate)
         elif kind == "action":
-            run = what(run)  # pyright: ignore[reportCallIssue]
+            run = what(run)
         else:
             now = _reading(run)
             _write(notes, problem, run, before, now)
@@ -73,10 +73,10 @@ def run_tuples(
 
 def _timeline(
     ends: Floats, curve: Curve, actions: Sequence[tuple[float, Action]]
-) -> list[tuple[float, str, object]]:
+) -> list[tuple[float, str, Any]]:
     """All moments in order; at one moment notes come first, then rates, then actions."""
     last = float(ends[-1])
-    rows: list[tuple[float, int, str, object]] = [(float(t), 0, "note", None) for t in ends]
+    rows: list[tuple[float, int, str, Any]] = [(float(t), 0, "note", None) for t in ends]
     rows += [(t, 1, "rate", factor) for t, factor in curve if t < last]
     rows += [(t, 2, "action", action) for t, action in actions if t < last]
     rows.sort(key=lambda row: row[:2])
