@@ -18,7 +18,7 @@ from headrace.simulate import simulate
 
 WORKFLOWS = 40  # of the random ones
 NEAR = 0.02  # of the closed form
-PENDING = 100  # trees that a task of the spout may have open: the source never runs dry
+PENDING = 400  # trees that a task of the spout may have open: the source never runs dry
 TUPLES = 4000  # that pass in a run
 
 

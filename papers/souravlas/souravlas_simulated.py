@@ -56,16 +56,18 @@ def simulated_claims(
 ) -> tuple[dict[str, Measured], Table]:
     """All three figures; `random` has several graphs for each scheme."""
     every = {name: [linear[name], *random[name]] for name in linear}
-    least = min(plan.report.max_rate or 1.0 for plan in linear["Storm"].plans)
+    sustained = [min(p.report.max_rate or 1.0 for p in s.plans) for s in every["Storm"]]
+    least = sustained[0]
     rows: list[list[object]] = []
     even: dict[str, list[float]] = {}
     fast: dict[str, list[float]] = {}
     for name, schemes in every.items():
-        for layout, of in (("linear", schemes[:1]), ("random", schemes[1:])):
-            load = mean(spread(p, 0.7) for s in of for p in s.plans)
-            rate = mean(throughput(p) * (1 - s.stop_s / SECONDS) for s in of for p in s.plans)
+        for layout, graphs in (("linear", [0]), ("random", range(1, len(schemes)))):
+            of = [(schemes[i], plan, sustained[i]) for i in graphs for plan in schemes[i].plans]
+            load = mean(spread(plan, 0.7 * most) for _, plan, most in of)
+            rate = mean(throughput(plan) * (1 - one.stop_s / SECONDS) for one, plan, _ in of)
             late = mean(
-                latency(p, 0.7 * least, 1.0) + wait_ms(s.stop_s) for s in of for p in s.plans
+                latency(plan, 0.7 * most, 1.0) + wait_ms(one.stop_s) for one, plan, most in of
             )
             even.setdefault(name, []).append(load)
             fast.setdefault(name, []).append(rate)
