@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.errors import HeadraceError
-from headrace.judge.bounds import no_bound
+from headrace.judge.bounds import bound
 from headrace.judge.feasible import violations
 from headrace.judge.latency import predicted_latency
 from headrace.judge.report import FIGURES, judge
@@ -65,7 +65,7 @@ def place_for_latency(
         problem,
         chosen,
         objective="latency",
-        limit=no_bound(FIGURES["latency"]),
+        limit=bound(problem, FIGURES["latency"], cheap=True),
         stopped="seconds" if deadline.passed else "done",
         notes=notes,
     )
