@@ -86,7 +86,8 @@ def simulated_storm(
             [round(x, 1) for x in rates],
             shape=len(rates) > 1 and _ranks(rates) == _ranks(printed),
         )
-        rows += [[workflow, cluster, n + 1, printed[n], rate] for n, rate in enumerate(rates)]
+        for n, rate in enumerate(rates):
+            rows.append([workflow, cluster, n + 1, printed[n], rate])
     columns = ["workflow", "cluster", "DoP", "printed average", "storm-even, simulated"]
     return measured, Table("Default Storm on the same clusters, simulated", columns, rows)
 

@@ -53,6 +53,7 @@ def simulated_claims(
         )
         measured[f"{app}-simulated-rate"] = Measured(best)
         for by, of in found.items():
-            rows += [[app, by, s + 1, rate, late] for s, (rate, late) in enumerate(of)]
+            for s, (rate, late) in enumerate(of):
+                rows.append([app, by, s + 1, rate, late])
     columns = ["application", "scheduler", "scenario", "tuples/s at the last bolt", "latency, ms"]
     return measured, Table("Twenty minutes, simulated", columns, rows)
