@@ -25,6 +25,7 @@ BENCHMARKS = (
     "sizers",
     "few_tasks",
     "moving",
+    "simulating",
     "observing",
     "running",
     "keeping",

@@ -22,6 +22,13 @@ AVERAGES = {  # tables 5 (tuples/min) and 9 (tuples/hour): workflow, cluster -> 
     ("wrf", "C5"): (36, 22, 24),
     ("wrf", "C6"): (28, 18, 48),
 }
+STORM_FILES = {
+    (workflow, cluster): (
+        EXAMPLES / f"{workflow}.yaml",
+        EXAMPLES / f"cluster-{cluster.lower()}.yaml",
+    )
+    for workflow, cluster in AVERAGES
+}
 CLOSE = 0.02  # by how much a sum of counts may differ
 # Table 5: tuples of w0 to w8 in ten minutes, one line per run.
 TABLE_5 = """

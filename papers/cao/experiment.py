@@ -31,9 +31,12 @@ from headrace.registry import find
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder's other modules
 
+from cao_simulated import simulated_storm, theorem_1
 from cao_storm import (
+    AVERAGES,
     EXAMPLES,
     SECONDS,
+    STORM_FILES,
     storm_claims,
     storm_rates,
     storm_table,
@@ -94,7 +97,7 @@ def measure(quick: bool, spark: Callable[[], SparkSession]) -> Experiment:
     """All claims; the quick run has the small problems and the tables only."""
     parts = [small_problems(), measured_workflows(), printed_numbers()]
     if not quick:
-        parts += [gaps_repeat(), convergence(), grid(spark())]
+        parts += [gaps_repeat(), convergence(), grid(spark()), simulated()]
     measured = {name: value for found, _, _ in parts for name, value in found.items()}
     plots = {name: svg for _, _, drawn in parts for name, svg in drawn.items()}
     return Experiment(measured, [table for _, tables, _ in parts for table in tables], plots)
@@ -516,6 +519,12 @@ def gaps_repeat() -> Found:
         f"{as_computed} of {WORKFLOWS}."
     )
     return {"gaps": Measured(100 * repeats / WORKFLOWS, note=note)}, [], {}
+
+
+def simulated() -> Found:
+    """Theorem 1, and default Storm of tables 5 and 9, by the simulator."""
+    measured, table = simulated_storm(AVERAGES, STORM_FILES, SECONDS)
+    return measured | {"theorem-1-simulated": theorem_1()}, [table], {}
 
 
 def finish_times(

@@ -35,6 +35,7 @@ from nasiri_plans import (
     typical,
     workload,
 )
+from nasiri_simulated import simulated_claims
 from nasiri_text import (
     KINDS,
     LAYOUTS,
@@ -74,7 +75,8 @@ def measure(quick: bool, spark: Callable[[], SparkSession]) -> Experiment:
     """All claims; the quick run leaves out what takes more than seconds."""
     parts = [formulas(), cases(), guarantees()]
     if not quick:
-        parts += [test_bed(), two_bolts(), scenarios(), published_counts(), prediction(spark())]
+        parts += [test_bed(), two_bolts(), scenarios(), published_counts(), simulated()]
+        parts.append(prediction(spark()))
     measured = {name: value for found, _, _ in parts for name, value in found.items()}
     plots = {name: svg for _, _, drawn in parts for name, svg in drawn.items()}
     return Experiment(measured, [table for _, tables, _ in parts for table in tables], plots)
@@ -366,6 +368,14 @@ def scenarios() -> Found:
             y="share of the bound",
         )
     return measured, tables, plots
+
+
+def simulated() -> Found:
+    """The test bed and scenario 1, tuple by tuple."""
+    clusters = ("testbed", "small")
+    works = {name: {layout: workload(layout, name) for layout in LAYOUTS} for name in clusters}
+    measured, table = simulated_claims(works)
+    return measured, [table], {}
 
 
 def tabulate_scenarios(

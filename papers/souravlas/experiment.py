@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from random import Random
 from statistics import mean
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,10 @@ from headrace.move.ro_mod import ro_mod
 from headrace.move.steps import Moves, Name, Step
 from headrace.planner import Plan, moving, place
 
+sys.path.insert(0, str(Path(__file__).parent))  # the folder's other modules
+
+from souravlas_simulated import Scheme, simulated_claims
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -37,6 +43,7 @@ NODES, SLOTS = 5, 4  # section 4
 MBPS, TUPLE_KBIT = 100, 16
 TUPLES_PER_S = 1000.0  # not published; every figure here is in proportion to it
 GRAPHS = 20  # random topologies
+SIMULATED_GRAPHS = 5  # of them, simulated
 
 # Node pairs as tables 3 and 4 print them: (class, pairs). The columns of classes 14 and 15 are not
 # in the text.
@@ -63,7 +70,9 @@ Found = tuple[dict[str, Measured], list[Table], dict[str, str]]
 
 def measure(quick: bool, spark: Callable[[], SparkSession]) -> Experiment:
     """All claims; the quick run leaves the sweep out."""
-    parts = [worked_example(), cluster()] if quick else [worked_example(), sweep(), cluster()]
+    parts = [worked_example(), cluster()]
+    if not quick:
+        parts = [worked_example(), sweep(), cluster(), simulated()]
     measured = {name: value for found, _, _ in parts for name, value in found.items()}
     plots = {name: svg for _, _, drawn in parts for name, svg in drawn.items()}
     return Experiment(measured, [table for _, tables, _ in parts for table in tables], plots)
@@ -308,6 +317,21 @@ def cluster() -> Found:
     measured = figure_claims(spread, rate, latency_ms) | change
     modelled = Table("Section 4 in the judge's model", columns, rows)
     return measured, [modelled, *tables], {"load.svg": drawn}
+
+
+def simulated() -> Found:
+    """Figures 1 to 3 tuple by tuple."""
+
+    def scheme(name: str, graph: Graph) -> Scheme:
+        plans = [place(problem_of(graph, n), SCHEDULERS[name], objective="nodes") for n in (4, 5)]
+        return Scheme(plans, stop_seconds(name, graph, plans[0], plans[1]))
+
+    graphs = [random_graph(seed) for seed in range(SIMULATED_GRAPHS)]
+    measured, table = simulated_claims(
+        {name: scheme(name, linear()) for name in SCHEDULERS},
+        {name: [scheme(name, graph) for graph in graphs] for name in SCHEDULERS},
+    )
+    return measured, [table], {}
 
 
 def figure_claims(

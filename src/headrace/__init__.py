@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headrace.library.case import Case, Cluster, case, example, load
     from headrace.library.changes import diff, move, move_blocks, move_safely
     from headrace.library.comparison import Comparison
+    from headrace.library.simulation import simulate
     from headrace.library.verbs import (
         compare,
         explain,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from headrace.model.topology import Topology
     from headrace.planner.result import Plan, Refusal
     from headrace.planner.trade_off import TradeOff
+    from headrace.simulate.result import Simulation
 
 __all__ = [
     "Assignment",
@@ -52,6 +54,7 @@ __all__ = [
     "Problem",
     "Refusal",
     "Request",
+    "Simulation",
     "Topology",
     "TradeOff",
     "Unsupported",
@@ -70,6 +73,7 @@ __all__ = [
     "plan",
     "provision",
     "schedulers",
+    "simulate",
     "size",
     "trade_off",
 ]
@@ -78,6 +82,8 @@ _HOMES = {
     "Case Cluster case example load": "headrace.library.case",
     "Comparison": "headrace.library.comparison",
     "diff move move_blocks move_safely": "headrace.library.changes",
+    "simulate": "headrace.library.simulation",
+    "Simulation": "headrace.simulate.result",
     "HeadraceError Infeasible InvalidInput Unsupported": "headrace.errors",
     "Assignment Problem": "headrace.model.problem",
     "Request": "headrace.model.request",

@@ -13,6 +13,7 @@ from contextlib import suppress
 from headrace.errors import HeadraceError
 from headrace.library.case import Case, case
 from headrace.library.changes import move, move_safely
+from headrace.library.simulation import simulate
 from headrace.library.verbs import place, provision, size
 
 CLUSTER = {
@@ -55,6 +56,9 @@ def rounds() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "cuts", lambda: place(plain, by="p-scheduler-hard")
     before, after = place(plain, by="storm-even"), place(plain)
     yield "moves", lambda: (move(before, after), move_safely(before, after))
+    change = [{"at": 0.5, "plan": after}, {"at": 0.7, "lose": "a1"}, {"at": 0.8, "join": "a1"}]
+    yield "simulations", lambda: simulate(before, seconds=1, events=change)
+    yield "fluids", lambda: simulate(before, seconds=1, detail="fluid")
 
 
 def warm_up(say: Callable[[str], None]) -> float:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headrace.judge.report import Report
     from headrace.model.problem import Problem
     from headrace.model.read import Inputs
+    from headrace.simulate.result import Simulation
 
 STATES = ("feasible", "incomplete", "infeasible", "refused")  # of a result, best first
 
@@ -27,6 +28,7 @@ FIGURE_NAMES = {
     "batch_seconds": "batch time",
     "nodes_used": "nodes used",
     "balance": "CPU balance",
+    "latency_p99_ms": "predicted latency of 99 %",
     "cost": "cost",
 }  # figure of a report -> what it is called in a sentence
 
@@ -219,3 +221,19 @@ def first_reason(result: Outcome) -> str | None:
 def with_fix(message: object, fix: object) -> str:
     """A refusal and what would help."""
     return f"{message}; {fix}" if fix else f"{message}"
+
+
+def simulation_in_a_line(found: Simulation) -> str:
+    """A simulation as Python prints it."""
+    return f"<Simulation of {found.scheduler}: {simulated(found)}>"
+
+
+def simulated(found: Simulation) -> str:
+    """What a plan did, in a sentence."""
+    latency = found.latency_ms
+    mean, worst = latency["mean"], latency["p99"]
+    took = "no tuple was completed" if mean is None else f"latency {number(mean)} ms in the mean"
+    tail = "" if worst is None else f", {number(worst)} ms for 99 %"
+    rate = found.throughput_per_s.mean
+    growing = "" if found.stable else "; UNSTABLE: what is pending grows"
+    return f"{number(rate)} tuples/s, {took}{tail}{growing}"

@@ -26,6 +26,7 @@ from headrace.cli import (
     plans,
     run,
     schedulers,
+    simulating,
 )
 from headrace.cli.shared import main
 
@@ -43,4 +44,5 @@ __all__ = [
     "plans",
     "run",
     "schedulers",
+    "simulating",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headrace.library.case import Case
     from headrace.model.what_if import WhatIf
     from headrace.planner import CostCurve, Outcome, Plan, Yardstick
+    from headrace.simulate.result import Simulation
 
     Make = Callable[[Case, float], Sequence[Outcome]]  # from a case and the load asked about
 
@@ -124,18 +125,27 @@ def finish(
     more: dict[str, Any] | None = None,
     curve: CostCurve | None = None,
     yardstick: Yardstick | None = None,
+    simulated: Mapping[str, Simulation] | None = None,
 ) -> None:
-    """Print what was planned, and write it where asked; the curve is for the page."""
+    """Print what was planned, and write it where asked; the curve is for the page.
+
+    What was `simulated` goes beside the results, by the name of the scheduler.
+    """
+    more = more or {}
+    if simulated is not None:
+        more = more | {"simulated": {name: one.summary() for name, one in simulated.items()}}
     if out is not None:
-        save(out, _text(found, out, command, compact, curve, yardstick))
+        save(out, _text(found, out, command, compact, curve, yardstick, more))
     if as_json:
-        print_json(found.to_json(compact) | (more or {}))
+        print_json(found.to_json(compact) | more)
         return
     from headrace import terminal
 
     results = found.results
     terminal.show(
-        terminal.plan(found.plan) if len(results) == 1 else terminal.comparison(results, yardstick)
+        terminal.plan(found.plan)
+        if len(results) == 1 and simulated is None
+        else terminal.comparison(results, yardstick, simulated)
     )
     if found.before is not None:
         terminal.show(terminal.what_if(found.before, results, found.what_if.words()))
@@ -150,6 +160,7 @@ def _text(
     compact: bool,
     curve: CostCurve | None,
     yardstick: Yardstick | None,
+    more: dict[str, Any],
 ) -> str:
     """What goes into the file: a page, a plan that stands alone, or the results."""
     if Path(out).suffix == ".html":
@@ -159,7 +170,7 @@ def _text(
         return page(found.results, command=asked, curve=curve, yardstick=yardstick)
     if len(found.results) == 1:
         return text_for(out, found.plan.to_json(compact=compact, alone=True))
-    return text_for(out, results_json(found.results, compact))
+    return text_for(out, results_json(found.results, compact) | more)
 
 
 def results_json(results: Sequence[Outcome], compact: bool = False) -> dict[str, Any]:

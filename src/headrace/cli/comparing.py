@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from headrace.model.document import Headroom
     from headrace.model.what_if import WhatIf
     from headrace.planner import Outcome
+    from headrace.simulate.result import Simulation
 
 
 @main.command()
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 @click.option("--rate", type=float, help="With size or provision: enough for so many tuples/s.")
 @BUDGET
 @click.option("--blocks", metavar="NxT:QxS", help="With move: a block redistribution, no files.")
+@click.option(
+    "--simulate", "simulated", is_flag=True, help="With place: also simulate every plan, shortly."
+)
 @OBJECTIVE
 @SEED
 @SECONDS
@@ -56,6 +60,7 @@ def compare(
     rate: float | None,
     budget: float | None,
     blocks: str | None,
+    simulated: bool,
     objective: str,
     seed: int,
     seconds: float | None,
@@ -75,6 +80,8 @@ def compare(
 
     if stage not in ("size", "provision") and (rate, budget) != (None, None):
         raise click.UsageError("--rate and --budget are for --stage size and provision")
+    if simulated and stage != "place":
+        raise click.UsageError("--simulate is for --stage place")
     if stage == "move":
         if what_if or headroom is not None:
             raise click.UsageError("--stage move compares two plans that are there: nothing to try")
@@ -94,7 +101,9 @@ def compare(
 
     command = f"headrace compare {' '.join(files)} --stage {stage}"
     chosen = planner.yardstick(stage, objective, rate)
-    finish(answer(files, what_if, make), as_json, out, command, yardstick=chosen)
+    found = answer(files, what_if, make)
+    figures = simulate_rows(found.results, seed) if simulated else None
+    finish(found, as_json, out, command, yardstick=chosen, simulated=figures)
     end_if_interrupted()
 
 
@@ -105,6 +114,14 @@ def show_row(result: Outcome) -> None:
 
     took = duration(result.seconds)
     click.echo(f"{result.scheduler:<18} {took:>8}  {result_in_a_line(result)}", err=True)
+
+
+def simulate_rows(results: Sequence[Outcome], seed: int) -> dict[str, Simulation]:
+    """What every plan does, by the name of its scheduler."""
+    from headrace.library.simulation import simulate_shortly
+    from headrace.planner import Plan
+
+    return {r.scheduler: simulate_shortly(r, seed=seed) for r in results if isinstance(r, Plan)}
 
 
 def show_movers(

@@ -10,6 +10,7 @@ import numpy as np
 
 from headrace.judge.bounds import Bound, Clock, bound, no_bound, prove_again
 from headrace.judge.feasible import Violation, violations
+from headrace.judge.latency import Latency, predicted_latency
 from headrace.judge.rate import Bottleneck, batch_seconds, max_rate
 from headrace.judge.survival import (
     NOT_LOOKED_AT,
@@ -32,6 +33,7 @@ FIGURES = {  # objective -> the figure it is about
     "batch": "batch_seconds",
     "nodes": "nodes_used",
     "balance": "balance",
+    "latency": "latency_p99_ms",
 }
 UNSIZED = "bandwidth counts only streams whose `bytes` are known"
 
@@ -52,6 +54,7 @@ class Report:
     workers_used: int
     max_rate: float | None
     batch_seconds: float | None
+    latency_ms: Latency | None  # predicted at the given rates; None: the plan cannot hold them
     throughput: float  # tuples/s processed by all tasks at the rates the plan sustains
     throughput_per_node: float | None  # eq. 1.2 of Muhammad
     balance: float | None  # standard deviation of CPU utilisation over all nodes
@@ -68,12 +71,18 @@ class Report:
     unplaced: Mapping[str, Mapping[str, object]]
     notes: tuple[str, ...]
 
+    @property
+    def latency_p99_ms(self) -> float | None:
+        """What 99 % of all tuples are predicted to stay below."""
+        return None if self.latency_ms is None else self.latency_ms.p99
+
     def to_json(self) -> dict[str, Any]:
         """The report as the contract has it."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         fields["violations"] = [asdict(v) for v in self.violations]
         fields["bottleneck"] = None if self.bottleneck is None else str(self.bottleneck)
         fields["bound"] = asdict(self.bound)
+        fields["latency_ms"] = None if self.latency_ms is None else asdict(self.latency_ms)
         fields["survives"] = asdict(self.survives)
         fields["notes"] = list(self.notes)
         return fields
@@ -132,6 +141,7 @@ def judge(
         workers_used=len(workers.node),
         max_rate=rate.value,
         batch_seconds=batch.value,
+        latency_ms=predicted_latency(problem, assignment, workers, used),
         throughput=throughput,
         throughput_per_node=throughput / nodes_used if nodes_used else None,
         balance=_balance(problem, used),

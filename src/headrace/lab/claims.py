@@ -21,6 +21,7 @@ STATUSES: tuple[Status, ...] = ("reproduced", "shape only", "not reproduced", "n
 HOW = {
     "computed": "computed from the paper's own data with its own algorithm",
     "modelled": "computed by the judge's model instead of measured on the paper's hardware",
+    "simulated": "simulated tuple by tuple instead of measured on the paper's hardware",
     "run": "run on Spark on this machine",
 }
 NEEDED = ("id", "where", "says", "value", "status", "how", "derivation")

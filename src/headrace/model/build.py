@@ -20,6 +20,7 @@ from headrace.model.cluster import (
 )
 from headrace.model.components import NamedComponent, components_of, empty_topology_notes
 from headrace.model.document import Network, Node, Topology
+from headrace.model.dynamics import dynamics_of
 from headrace.model.headroom import headroom_of
 from headrace.model.keys import holding_of
 from headrace.model.nearest import nearest
@@ -53,6 +54,7 @@ def build(inputs: Inputs, *, tasks: Mapping[str, int] | None = None) -> Problem:
         **_node_fields(inputs, nodes, resources),
         options=document.options or {},
         headroom=headroom_of(inputs, resources),
+        dynamics=dynamics_of(inputs),
         notes=tuple(notes),
     )
     return _with_current_plan(inputs, problem)

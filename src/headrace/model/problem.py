@@ -15,6 +15,7 @@ import numpy as np
 
 from headrace.errors import HeadraceError, Unsupported
 from headrace.model.arrays import Bools, Floats, Ints, distinct
+from headrace.model.dynamics import Dynamics
 from headrace.model.keys import Holding
 from headrace.model.levels import levels
 
@@ -148,6 +149,7 @@ class Problem:
     # Resource, or bandwidth_mbps -> share of each node that plans leave free; the judge alone gets
     # it: algorithms get nodes that are smaller by it.
     headroom: Mapping[str, float] = field(default_factory=dict[str, float])
+    dynamics: Dynamics = field(default_factory=Dynamics)  # what only a clock shows
     notes: tuple[str, ...] = ()  # overrides by measured sections, and what was assumed
     current: Assignment | None = None
 

@@ -41,6 +41,11 @@ def place(
     """
     check_objective(objective)
     algorithm = find("place", by)
+    if objective == "latency" and algorithm.takes_request:
+        from headrace.planner.latency import place_for_latency  # here: it simulates
+
+        limits = {"options": options, "seed": seed, "steps": steps, "seconds": seconds}
+        return place_for_latency(problem, by, clock=clock, **limits)  # pyright: ignore[reportArgumentType]
     stated = problem.options.get(algorithm.name, {})
     deadline = Deadline(seconds, clock)
     request = Request(objective=objective, seed=seed, steps=steps, deadline=deadline)

@@ -5,6 +5,7 @@
     proof/          the least traffic, proven; how far a plan can be from it
     counts/         how many tasks, on which machines: for a rate, for a budget
     cut/            a graph split into parts of hard capacity
+    simulation/     what a plan does over time, tuple by tuple or as a fluid
     transfers.py    who sends to whom, step by step
 
 What the rooms share lies beside them: `instance` (what is to be placed), `classes` and `symmetry`

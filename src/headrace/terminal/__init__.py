@@ -10,6 +10,7 @@ from headrace.terminal.plans import plan
 from headrace.terminal.reasons import explanation, stream_table
 from headrace.terminal.runs import live_run
 from headrace.terminal.schedulers import comparison, scheduler_list
+from headrace.terminal.simulations import simulation, simulations
 from headrace.terminal.trade_off import trade_off
 from headrace.terminal.transfers import class_tables, movers, moves, safe_order
 
@@ -26,6 +27,8 @@ __all__ = [
     "safe_order",
     "scheduler_list",
     "show",
+    "simulation",
+    "simulations",
     "stream_table",
     "trade_off",
     "what_if",

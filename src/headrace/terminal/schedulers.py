@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -11,6 +11,7 @@ from headrace.figures import NONE, duration, number, percent, sustained_rate
 from headrace.planner import Yardstick, best, yardstick
 from headrace.planner.result import Outcome, Plan
 from headrace.registry import Entry
+from headrace.simulate.result import Simulation
 from headrace.terminal.console import bullets, table
 from headrace.words import plan_of, plans_of, reasons
 
@@ -35,7 +36,19 @@ COUNTED: dict[str, Cell] = {  # where they were counted
 }
 
 
-def comparison(results: Sequence[Outcome], by: Yardstick | None = None) -> RenderableType:
+SIMULATED: dict[str, Callable[[Simulation], str]] = {
+    "tuples/s": lambda found: number(found.throughput_per_s.mean),
+    "p50 ms": lambda found: number(found.latency_ms["p50"]),
+    "p99 ms": lambda found: number(found.latency_ms["p99"]),
+    "stable": lambda found: "yes" if found.stable else "no",
+}
+
+
+def comparison(
+    results: Sequence[Outcome],
+    by: Yardstick | None = None,
+    simulated: Mapping[str, Simulation] | None = None,
+) -> RenderableType:
     """One row per scheduler with its ratio to the best feasible plan, and why some are out."""
     chosen = by or yardstick("place", results[0].objective)
     winner = best(results, chosen)
@@ -43,7 +56,8 @@ def comparison(results: Sequence[Outcome], by: Yardstick | None = None) -> Rende
     counted = any(plan.absolute for plan in plans_of(results))
     columns = COUNTED if counted else COLUMNS
     shown = [column for column in columns if not counted or column != name]
-    grid = table("scheduler", "feasible", name, "ratio", *shown, left=2)
+    extra = SIMULATED if simulated is not None else {}
+    grid = table("scheduler", "feasible", name, "ratio", *shown, *extra, left=2)
     out: list[str] = []
     for result in results:
         plan = plan_of(result)
@@ -51,6 +65,8 @@ def comparison(results: Sequence[Outcome], by: Yardstick | None = None) -> Rende
         if plan is not None:
             cells = _first_cells(plan, chosen, winner)
             cells += [columns[column](plan) for column in shown]
+        ran = (simulated or {}).get(result.scheduler)
+        cells += [NONE if ran is None else words(ran) for words in extra.values()]
         grid.add_row(result.scheduler, *cells, style="bold" if result is winner else None)
         broken = reasons(result)
         if broken:

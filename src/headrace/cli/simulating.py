@@ -1,0 +1,113 @@
+"""The command that lets a plan run, simulated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.shared import FILES, JSON, OUT, deliver, load_case, main, what_if
+
+if TYPE_CHECKING:
+    from headrace.library.case import Case
+    from headrace.model.what_if import WhatIf
+    from headrace.planner import Plan
+
+
+@main.command()
+@FILES
+@click.option("--plan", type=click.Path(), help="The plan to simulate, on the files' machines.")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="NAME",
+    help="Schedulers whose plans to simulate; repeatable. Absent: the plan in the files, or ours.",
+)
+@click.option(
+    "--seconds-simulated",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="So long the plan runs.",
+)
+@click.option(
+    "--warm-up",
+    type=float,
+    help="Seconds that the summary leaves out; absent: by the MSER rule, if nothing changes.",
+)
+@click.option("--runs", type=int, default=1, show_default=True, help="Repeat with other chance.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
+@click.option(
+    "--detail",
+    type=click.Choice(["tuple", "fluid", "batch"]),
+    default="tuple",
+    show_default=True,
+    help="Tuple by tuple; as a fluid, for a million tasks; or in batches, as Spark does.",
+)
+@click.option("--events", type=click.Path(), help="A file of what happens while the plan runs.")
+@what_if
+@JSON
+@OUT
+def simulate(
+    files: tuple[str, ...],
+    plan: str | None,
+    by: tuple[str, ...],
+    seconds_simulated: float,
+    warm_up: float | None,
+    runs: int,
+    seed: int,
+    detail: str,
+    events: str | None,
+    what_if: WhatIf,
+    as_json: bool,
+    out: str | None,
+) -> None:
+    """What a plan will do: throughput, latency, queues, and what happens at the peak."""
+    from headrace.library.case import Case
+    from headrace.library.simulation import simulate as simulate_plan
+    from headrace.model.what_if import apply_change
+
+    if plan is not None and by:
+        raise click.UsageError("give --plan or --by, not both")
+    case = Case(apply_change(load_case(files).inputs, what_if))
+    found = [
+        simulate_plan(
+            one,
+            seconds=seconds_simulated,
+            warm_up=warm_up,
+            runs=runs,
+            seed=seed,
+            detail=detail,
+            events=events,
+        )
+        for one in plans_to_simulate(case, plan, by)
+    ]
+    content = found[0].to_json()
+    if len(found) > 1:
+        content = {"format": "headrace/1", "results": [one.to_json() for one in found]}
+
+    def show() -> None:
+        from headrace import terminal
+
+        first = found[0]
+        shown = terminal.simulation(first) if len(found) == 1 else terminal.simulations(found)
+        terminal.show(shown)
+
+    def page() -> str:
+        from headrace.page.simulation import simulation_page
+
+        words = ["headrace simulate", *files, *(f"--by {name}" for name in by)]
+        return simulation_page(found, command=" ".join(words))
+
+    deliver(content, show, as_json, out, page=page)
+
+
+def plans_to_simulate(case: Case, plan: str | None, by: tuple[str, ...]) -> list[Plan]:
+    """The plan that is named or in the files, or those that schedulers make."""
+    from headrace.library.verbs import judge, place
+
+    if plan is not None:
+        return [judge(case, plan)]
+    if not by and case.problem.current is not None:
+        return [judge(case)]
+    return [place(case, name) for name in by or ("headrace",)]

@@ -1,0 +1,5 @@
+"""What a plan will do: throughput, latency and queues over time."""
+
+from headrace.simulate.simulating import simulate
+
+__all__ = ["simulate"]

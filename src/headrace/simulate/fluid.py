@@ -1,0 +1,279 @@
+"""A plan as a fluid: for a million tasks, and for hours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import Unsupported
+from headrace.model.arrays import Floats, Ints, totals
+from headrace.model.document import Event
+from headrace.model.problem import UNPLACED, Assignment, Problem
+from headrace.simulate.arrivals import Curve, mean_factor, with_factors
+from headrace.simulate.layout import placed_on, sink_numbers
+from headrace.simulate.track import Track
+from headrace.solve.simulation.fluid import Fluid, flow
+
+STEPS = 100  # in every span
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Groups of tasks of one component on one node with equal shares."""
+
+    component: Ints  # [Q]
+    node: Ints  # [Q]
+    count: Ints  # [Q]
+    share: Floats  # [Q] of one task
+    first: Ints  # [Q] a task of each
+
+
+def cells_of(problem: Problem, assignment: Assignment) -> Cells:
+    """Tasks that nobody can tell apart, as one."""
+    placed = np.flatnonzero(assignment.node != UNPLACED)
+    c, n = problem.component_of[placed], assignment.node[placed]
+    if problem.task_share is None:
+        key = c * len(problem.nodes) + n
+    else:
+        _, kind = np.unique(problem.share[placed], return_inverse=True)
+        key = (c * len(problem.nodes) + n) * (int(kind.max(initial=0)) + 1) + kind
+    _, first, count = np.unique(key, return_index=True, return_counts=True)
+    return Cells(c[first], n[first], count, problem.share[placed][first], placed[first])
+
+
+def rate_events(events: Sequence[Event], detail: str) -> Curve:
+    """The factors of rates that events set; other events need tuples."""
+    factors: Curve = [(0.0, 1.0)]
+    for event in sorted(events, key=lambda e: e.at):
+        if event.rate is None:
+            raise Unsupported(
+                f"at {event.at:g} s something other than a rate changes, "
+                f"which is not simulated with --detail {detail}",
+                fix="use --detail tuple",
+            )
+        factors.append((event.at, event.rate))
+    return factors
+
+
+def run_fluid(
+    problem: Problem,
+    assignment: Assignment,
+    ends: Floats,
+    curve: Curve,
+    events: Sequence[Event],
+    plans: Mapping[str, Assignment],
+    seed: int,
+) -> tuple[Track, list[str], Curve]:
+    """What flows, span by span. Chance has no place in it, so the seed matters only for bursts."""
+    del plans, seed
+    curve = with_factors(curve, rate_events(events, "fluid"))
+    cells = cells_of(problem, assignment)
+    fluid = pour(problem, assignment, cells)
+    nodes, count = len(problem.nodes), len(problem.tasks)
+    rows: dict[str, list[Any]] = {}
+    begin = so_far = 0.0
+    path, trees = _Path(problem, fluid), _Trees(problem, fluid)
+    for end in ends.tolist():
+        before = (fluid.started.copy(), fluid.done.copy(), fluid.passed.copy())
+        steps = [begin + (end - begin) * i / 4 for i in range(5)]
+        for a, b in pairwise(steps):
+            flow(fluid, mean_factor(curve, a, b), (b - a) / (STEPS // 4), STEPS // 4)
+        started, done = fluid.started - before[0], fluid.done - before[1]
+        complete = max(so_far, trees.completed(float(fluid.started[0])))
+        span = end - begin
+        note = {
+            "entered": started[0],
+            "completed": np.float64(complete - so_far),
+            "hops": done.sum(),
+            "pending": fluid.started[0] - complete,
+            "backlog": fluid.waiting[fluid.arrives > 0].sum(),
+            "latency_ms": (complete - so_far) * path.latency_ms(done / span),
+            "done": done,
+            "cores": totals(cells.node, (fluid.passed - before[2]) * fluid.work_s, nodes) / span,
+            "waiting": totals(cells.node, fluid.waiting, nodes),
+            "components": totals(cells.component, fluid.waiting, count),
+            "links": np.concatenate([fluid.need[1] / fluid.mbps, fluid.need[2] / fluid.mbps]),
+        }
+        for name, value in note.items():
+            rows.setdefault(name, []).append(value)
+        begin, so_far = end, complete
+    return _track(problem, ends, rows), ["a fluid: no chance, so no percentiles"], curve
+
+
+def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:
+    """An empty fluid."""
+    placed = placed_on(problem, assignment)
+    q, c, n = len(cells.node), len(problem.tasks), len(problem.nodes)
+    work, cap = placed.work_s[cells.first], placed.cap[cells.first]
+    with np.errstate(divide="ignore"):
+        most = np.where(work > 0, cells.count * cap / work, np.inf)
+    share = cells.share * cells.count
+    on_node = np.zeros((c, n))
+    np.add.at(on_node, (cells.component, cells.node), share)
+    spout = problem.spout[cells.component]
+    size = problem.dynamics.queue_size
+    given = float(problem.rate[problem.spout].sum())
+    streams = [s for s in problem.streams if problem.rate[s.source] > 0]
+    pairs = _pair_streams(problem)
+    copies = [float(problem.tasks[s.target]) if s.grouping == "all" else 1.0 for s in streams]
+    most_open = problem.dynamics.max_spout_pending
+    return Fluid(
+        component=cells.component,
+        node=cells.node,
+        share=share,
+        most=most,
+        threads=cap * cells.count,
+        work_s=work,
+        limit=np.where(spout | (size is None), np.inf, float(size or 0) * cells.count),
+        arrives=np.where(spout, problem.rate[cells.component] * share, 0.0),
+        cores=placed.cores,
+        mbps=problem.bandwidth_mbps.copy(),
+        source=np.array([s.source for s in streams] + [p[0] for p in pairs], np.int64),
+        target=np.array([s.target for s in streams] + [p[1] for p in pairs], np.int64),
+        gain=np.array(
+            [
+                s.tuples_per_s * k / float(problem.rate[s.source])
+                for s, k in zip(streams, copies, strict=True)
+            ]
+            + [p[2] for p in pairs]
+        ),
+        megabits=np.array(
+            [0.0 if np.isnan(s.bytes) else s.bytes * 8 / 1e6 for s in streams]
+            + [p[3] for p in pairs]
+        ),
+        on_node=on_node,
+        waiting=np.zeros(q),
+        served=np.zeros(q),
+        enters=np.zeros(q),
+        hold=np.ones(c),
+        need=np.zeros((3, n)),
+        level=np.zeros((3, n)),
+        emitted=np.zeros((c, n)),
+        total=np.zeros(c),
+        visits=problem.rate / given,
+        started=np.zeros(3),
+        done=np.zeros(c),
+        open=np.array(
+            [np.inf if most_open is None else most_open * float(problem.tasks[problem.spout].sum())]
+        ),
+        passed=np.zeros(q),
+    )
+
+
+def _pair_streams(problem: Problem) -> list[tuple[int, int, float, float]]:
+    """Measured pairs as streams between components: source, target, gain, megabits."""
+    pairs = problem.pairs
+    if not len(pairs):
+        return []
+    c = problem.component_of
+    key = c[pairs.source] * len(problem.tasks) + c[pairs.target]
+    found: list[tuple[int, int, float, float]] = []
+    for k in np.unique(key).tolist():
+        rows = key == k
+        a, b = divmod(k, len(problem.tasks))
+        sent = float(pairs.tuples_per_s[rows].sum())
+        if problem.rate[a] > 0 and sent > 0:
+            data = float(np.nan_to_num(pairs.bytes_per_s[rows]).sum())
+            found.append((a, b, sent / float(problem.rate[a]), data / sent * 8 / 1e6))
+    return found
+
+
+class _Trees:
+    """How many tuples of the sources are complete.
+
+    Queues are served in order, so a cell that has served a share f of what it got is done with the
+    first f of all trees that reached its component. A tree at u is done there if none of its v
+    tuples went to a cell with f < u: (1 - share of these cells) ^ v, integrated over u. What one
+    component has done is what the next ones get, so shares along a way multiply; of ways side by
+    side, which get the same trees in the same order, the slowest counts.
+    """
+
+    def __init__(self, problem: Problem, fluid: Fluid) -> None:
+        self._fluid = fluid
+        spout = problem.spout[fluid.component]
+        # All spouts together serve each tuple once.
+        given = float(problem.rate[problem.spout].sum())
+        group = np.where(spout, len(problem.tasks), fluid.component)
+        self._share = np.where(
+            spout, fluid.share * problem.rate[fluid.component] / given, fluid.share
+        )
+        self._visits = np.append(fluid.visits, 1.0)
+        used = np.flatnonzero((self._share > 0) & (self._visits[group] > 0))
+        self._groups = {g: used[group[used] == g] for g in sorted(set(group[used].tolist()))}
+        stage, root = problem.stage, len(problem.tasks)
+        edges = {
+            (root if problem.spout[a] else int(a), int(b))
+            for a, b in zip(fluid.source, fluid.target, strict=True)
+            if stage[a] < stage[b]
+        }
+        depth = {root: -1} | {c: int(stage[c]) for c in range(root)}
+        self._edges = sorted(edges, key=lambda edge: (-depth[edge[0]], edge))
+
+    def completed(self, entered: float) -> float:
+        """Tuples that are complete, of so many that entered."""
+        passed, waiting = self._fluid.passed, self._fluid.waiting
+        own = np.ones(len(self._visits))
+        for g, cells in self._groups.items():
+            got = passed[cells] + waiting[cells]
+            done = np.divide(passed[cells], got, out=np.ones(len(cells)), where=got > 0)
+            order = np.argsort(done, kind="stable")
+            share = self._share[cells][order]
+            ahead = np.clip(1.0 - (np.cumsum(share) - share), 0.0, 1.0) ** self._visits[g]
+            own[g] = float((ahead * np.diff(done[order], prepend=0.0)).sum())
+        behind = np.ones(len(own))  # the slowest way on from each component
+        for a, b in self._edges:
+            behind[a] = min(behind[a], own[b] * behind[b])
+        return entered * float(own[-1] * behind[-1])
+
+
+class _Path:
+    """The mean latency along the slowest way through the components."""
+
+    def __init__(self, problem: Problem, fluid: Fluid) -> None:
+        self._fluid, self._count = fluid, len(problem.tasks)
+        stage = problem.stage
+        edges = set(zip(fluid.source.tolist(), fluid.target.tolist(), strict=True))
+        forward = [(a, b) for a, b in edges if stage[a] < stage[b]]
+        self._steps = sorted(forward, key=lambda edge: (int(stage[edge[0]]), edge))
+        self._delay_ms = problem.dynamics.latency_ms[1]
+
+    def latency_ms(self, served: Floats) -> float:
+        """Service and fluid queues on the slowest way, and a hop's latency where nodes differ."""
+        fluid = self._fluid
+        work = totals(fluid.component, fluid.work_s * fluid.share, self._count)
+        waiting = totals(fluid.component, fluid.waiting, self._count)
+        own = (work + np.divide(waiting, served, out=np.zeros(len(served)), where=served > 0)) * 1e3
+        total = own.copy()
+        for a, b in self._steps:
+            crosses = 1 - float((fluid.on_node[a] * fluid.on_node[b]).sum())
+            total[b] = max(float(total[b]), float(total[a] + own[b] + crosses * self._delay_ms))
+        return float(total.max(initial=0.0))
+
+
+def _track(problem: Problem, ends: Floats, rows: Mapping[str, Sequence[Any]]) -> Track:
+    sinks = np.flatnonzero(sink_numbers(problem) >= 0)
+    done = np.stack(rows["done"])
+    latency, completed = np.stack(rows["latency_ms"]), np.stack(rows["completed"])
+    mean = np.divide(latency, completed, out=np.zeros(len(ends)), where=completed > 0)
+    return Track(
+        ends=ends,
+        entered=np.stack(rows["entered"]),
+        completed=completed,
+        lost=np.zeros(len(ends)),
+        hops=np.stack(rows["hops"]),
+        pending=np.stack(rows["pending"]),
+        backlog=np.stack(rows["backlog"]),
+        latency_ms=latency,
+        sink_ms=done[:, sinks] * mean[:, None],
+        sink_tuples=done[:, sinks],
+        histogram=None,
+        cores=np.stack(rows["cores"]),
+        waiting=np.stack(rows["waiting"]),
+        links=np.stack(rows["links"]),
+        threads=np.zeros(0),
+        components=np.stack(rows["components"]),
+    )

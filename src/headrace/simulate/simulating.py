@@ -1,0 +1,111 @@
+"""The front door: a plan, some seconds, some runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from headrace.errors import InvalidInput, Unsupported
+from headrace.model.arrays import Floats
+from headrace.model.document import Event
+from headrace.model.problem import UNPLACED, Assignment, Problem
+from headrace.simulate.arrivals import rate_curve
+from headrace.simulate.confidence import warm_up_spans
+from headrace.simulate.result import Simulation
+from headrace.simulate.track import Track
+
+SPANS = 200  # notes in a run
+DEFAULT_S = 60.0
+DETAILS = ("tuple", "fluid", "batch")
+RUN_STEP = 0x5DEECE66D  # between the seeds of runs
+
+
+def simulate(
+    problem: Problem,
+    assignment: Assignment,
+    *,
+    scheduler: str = "given",
+    seconds: float = DEFAULT_S,
+    warm_up: float | None = None,
+    runs: int = 1,
+    seed: int = 0,
+    detail: str = "tuple",
+    events: Sequence[Event] = (),
+    plans: Mapping[str, Assignment] | None = None,
+) -> Simulation:
+    """Simulate a plan: tuple by tuple, as a fluid, or batch by batch.
+
+    `warm_up` seconds are left out of the summary; absent, as many as the MSER rule says, and none
+    where rates or events change on the way. `plans` are those that events name.
+    """
+    check(problem, assignment, seconds, warm_up, runs, detail)
+    ends = np.linspace(seconds / SPANS, seconds, SPANS)
+    if detail == "fluid":
+        from headrace.simulate.fluid import run_fluid as run_one
+    elif detail == "batch":
+        from headrace.simulate.batches import run_batches as run_one
+    else:
+        from headrace.simulate.tuple_run import run_with_events as run_one
+    tracks: list[Track] = []
+    notes: list[str] = []
+    steady = not events
+    for i in range(1 if detail == "fluid" else runs):
+        one = (seed + i * RUN_STEP) % 2**63
+        curve = rate_curve(problem, seconds, one)
+        track, said, curve = run_one(
+            problem, assignment, ends, curve, list(events), plans or {}, one
+        )
+        tracks.append(track)
+        notes += said
+        steady &= len(curve) == 1
+    cut = warm_up if warm_up is not None else _warm_up(tracks, ends) if steady else 0.0
+    return Simulation(
+        scheduler,
+        problem,
+        assignment,
+        seed,
+        detail,
+        cut,
+        tuple(tracks),
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+def check(
+    problem: Problem,
+    assignment: Assignment,
+    seconds: float,
+    warm_up: float | None,
+    runs: int,
+    detail: str,
+) -> None:
+    """Refuse what cannot be simulated."""
+    if not (seconds > 0 and np.isfinite(seconds)):
+        raise InvalidInput(f"{seconds:g} seconds cannot be simulated; more than 0 are needed")
+    if warm_up is not None and not 0 <= warm_up < seconds:
+        raise InvalidInput(
+            f"a warm-up of {warm_up:g} s leaves nothing of {seconds:g} simulated seconds"
+        )
+    if runs < 1:
+        raise InvalidInput(f"{runs} runs: at least 1 is needed")
+    if detail not in DETAILS:
+        raise InvalidInput(f"no detail `{detail}`; there are: {', '.join(DETAILS)}")
+    if not (problem.spout & (problem.rate > 0)).any():
+        raise Unsupported(
+            "nothing arrives: no component is a spout with a rate", fix="give a spout a `rate`"
+        )
+    if (assignment.node == UNPLACED).all():
+        raise InvalidInput("no task is placed, so there is nothing to simulate")
+
+
+def _warm_up(tracks: Sequence[Track], ends: Floats) -> float:
+    """The seconds that the MSER rule cuts off, by the mean latency over time."""
+    total = np.sum([t.completed for t in tracks], axis=0)
+    latency = np.sum([t.latency_ms for t in tracks], axis=0)
+    known = total > 0
+    if known.sum() < 4:
+        return 0.0
+    mean = np.interp(ends, ends[known], latency[known] / total[known])
+    cut = warm_up_spans(mean)
+    return float(ends[cut - 1]) if cut else 0.0

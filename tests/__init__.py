@@ -1,0 +1,1 @@
+"""The tests; a package of its own, since ciw brings one that is called `tests` too."""
