@@ -67,14 +67,14 @@ def find_logs(spark: SparkSession, path: str) -> list[Log]:
         raise InvalidInput(f"{path}: no such file or folder; {NEEDED}")
     here = _entry(spark, where)
     if not here.is_folder:
-        return [_single(here)]
+        return [single_log(here)]
     entries = _entries(spark, where)
     if here.name.startswith(ROLLING) or any(PART.match(entry.name) for entry in entries):
-        return [_rolling(here, entries)]
+        return [rolling_log(here, entries)]
     folders = [entry for entry in entries if entry.is_folder and entry.name.startswith(ROLLING)]
-    logs = [_rolling(folder, _entries(spark, folder.path)) for folder in folders]
+    logs = [rolling_log(folder, _entries(spark, folder.path)) for folder in folders]
     logs += [
-        _single(entry)
+        single_log(entry)
         for entry in entries
         if not entry.is_folder and not entry.name.startswith((".", "_"))
     ]
@@ -132,7 +132,7 @@ def head(spark: SparkSession, log: Log) -> list[str]:
     return lines
 
 
-def _single(entry: Entry) -> Log:
+def single_log(entry: Entry) -> Log:
     return Log(
         NOT_THE_ID.sub("", entry.name),
         (entry.path,),
@@ -142,7 +142,7 @@ def _single(entry: Entry) -> Log:
     )
 
 
-def _rolling(folder: Entry, entries: list[Entry]) -> Log:
+def rolling_log(folder: Entry, entries: list[Entry]) -> Log:
     """The parts of a rolling log in order; a compacted part replaces all before it."""
     parts = [(int(match[1]), entry) for entry in entries if (match := PART.match(entry.name))]
     if not parts:

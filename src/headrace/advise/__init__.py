@@ -1,0 +1,1 @@
+"""What would my Spark job do elsewhere?"""
