@@ -126,7 +126,7 @@ class Replay:
             busy_slot_s=self.busy_slot_s,
             stages=tuple((a, b) for a, b in self.stage_span),
             jobs=tuple((a, b) for a, b in self.job_span),
-            most_executors=self.most if self.allocation is not None else len(self.fleet),
+            most_executors=self.most + len(self.fleet),
             starved=self.starved,
         )
 
@@ -328,17 +328,15 @@ class Replay:
             self.hold(now, -spare)
             self.asked -= spare
             self.free[allocation.profile] = free - spare * allocation.slots
-        if self.unfinished:
+        if self.events:  # else nothing is left to come, and nobody to be idle for
             self.push(now + allocation.idle_s / 4, SHRINK, 0)
 
 
 def replay(
     work: Work, fleet: Sequence[Slots] | None = None, allocation: Allocation | None = None
 ) -> Outcome:
-    """Run the work on a fleet (absent: its own), or under dynamic allocation."""
-    if allocation is not None:
-        return Replay(work, (), allocation).run()
-    return Replay(work, work.fleet if fleet is None else fleet).run()
+    """Run the work on a fleet (absent: its own), to which dynamic allocation may add."""
+    return Replay(work, work.fleet if fleet is None else fleet, allocation).run()
 
 
 def _followers(waits: object) -> dict[int, list[int]]:
