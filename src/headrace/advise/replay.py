@@ -55,7 +55,9 @@ class Running:
     pool: str
     pending: deque[tuple[float, int]]  # what a task takes, and which it is (-1: nobody waits)
     left: int  # tasks that the stage still waits for
+    cold_s: tuple[float, ...] = ()
     busy: int = 0
+    given: int = 0  # tasks given out
     retries: dict[int, list[float]] = field(default_factory=dict[int, list[float]])
 
 
@@ -71,6 +73,7 @@ class Replay:
         self.order = 0
         self.fleet = list(fleet)
         self.free: dict[int, int] = {}
+        self.slots: dict[int, int] = {}  # free or not
         self.open: dict[int, list[Running]] = {}
         self.running: dict[int, Running] = {}
         self.pool_busy: dict[str, int] = {}
@@ -159,6 +162,7 @@ class Replay:
             self.work.jobs[job].pool,
             pending,
             len(todo.task_s),
+            todo.cold_s,
             retries={task: list(more) for task, more in todo.retries.items()},
         )
         self.running[stage] = opened
@@ -176,6 +180,10 @@ class Replay:
                 queue.remove(chosen)
                 continue
             takes, task = chosen.pending.popleft()
+            if chosen.cold_s:
+                wave = chosen.given // max(self.slots.get(profile, 1), 1)
+                takes += chosen.cold_s[wave] if wave < len(chosen.cold_s) else 0.0
+            chosen.given += 1
             chosen.busy += 1
             free -= 1
             self.busy_slot_s += takes
@@ -239,13 +247,17 @@ class Replay:
             assert allocation is not None
             self.hold(now, count)
             profile, slots = allocation.profile, allocation.slots * count
-        self.free[profile] = self.free.get(profile, 0) + slots
+        self.change_slots(profile, slots)
         self.give_out(now, profile)
+
+    def change_slots(self, profile: int, change: int) -> None:
+        self.free[profile] = self.free.get(profile, 0) + change
+        self.slots[profile] = self.slots.get(profile, 0) + change
 
     def remove(self, now: float, what: int, _: int) -> None:
         gone = self.fleet[what]
         # Below zero: slots still at work, which go when their tasks are done.
-        self.free[gone.profile] = self.free.get(gone.profile, 0) - gone.slots
+        self.change_slots(gone.profile, -gone.slots)
 
     def hold(self, now: float, change: int) -> None:
         allocation = self.allocation
@@ -271,7 +283,7 @@ class Replay:
             if any(running.pending for running in queue):
                 alike = [s.slots for s in self.fleet if s.profile == profile]
                 alike = alike or [s.slots for s in self.fleet] or [1]
-                self.free[profile] = max(self.free.get(profile, 0), 0) + max(alike)
+                self.change_slots(profile, max(alike) - min(self.free.get(profile, 0), 0))
                 self.give_out(max(self.end_s, self.last_open()), profile)
 
     def last_open(self) -> float:
@@ -327,7 +339,7 @@ class Replay:
         if now >= allocation.idle_s and spare > 0:
             self.hold(now, -spare)
             self.asked -= spare
-            self.free[allocation.profile] = free - spare * allocation.slots
+            self.change_slots(allocation.profile, -spare * allocation.slots)
         if self.events:  # else nothing is left to come, and nobody to be idle for
             self.push(now + allocation.idle_s / 4, SHRINK, 0)
 

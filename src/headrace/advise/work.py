@@ -38,6 +38,7 @@ class StageWork:
     tail_s: float  # from the last task to the end of the stage: results brought to the driver
     records: Floats | None  # [tasks] what each read; None: not counted
     bytes_in: Floats | None  # [tasks]
+    cold_s: tuple[float, ...] = ()  # what the first, second, .. task of a slot takes longer
 
 
 @dataclass(frozen=True, slots=True)
