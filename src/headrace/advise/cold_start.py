@@ -72,4 +72,3 @@ def waves(run: StageRun, slots: dict[int, int]) -> tuple[Ints, Floats]:
         wave[order] = np.arange(len(order)) // max(slots.get(int(executor), 1), 1)
     by_partition = np.argsort(a.partition[rows], kind="stable")
     return wave[by_partition], a.duration_ms[rows][by_partition] / 1000
-

@@ -37,14 +37,10 @@ def makespan(durations: Sequence[float], slots: int) -> float:
 
 def chains(stage: StageWork) -> list[float]:
     """Each task with its retries after it."""
-    return [
-        takes + sum(stage.retries.get(i, ())) for i, takes in enumerate(stage.task_s.tolist())
-    ]
+    return [takes + sum(stage.retries.get(i, ())) for i, takes in enumerate(stage.task_s.tolist())]
 
 
-def _ready(
-    work: Work, trace: Trace, runs: dict[tuple[int, int], StageRun]
-) -> tuple[Slots, ...]:
+def _ready(work: Work, trace: Trace, runs: dict[tuple[int, int], StageRun]) -> tuple[Slots, ...]:
     """Executors register before their plug-ins have started: the first stage shows how long."""
     if not work.stages or not work.fleet:
         return work.fleet
@@ -61,10 +57,7 @@ def _ready(
     expected_s = max(submitted_s, min((s.added_s for s in here), default=submitted_s))
     if began_s - expected_s <= LATE_S:
         return work.fleet
-    return tuple(
-        replace(s, added_s=max(s.added_s, began_s)) if s.added_s <= began_s else s
-        for s in work.fleet
-    )
+    return tuple(replace(s, ready_s=began_s) if s.added_s <= began_s else s for s in work.fleet)
 
 
 def _stage_start(
@@ -93,7 +86,7 @@ def _stage_start(
             s.slots
             for s in fleet
             if s.profile == stage.profile
-            and s.added_s <= at_s
+            and s.takes_tasks_s <= at_s
             and (s.removed_s is None or s.removed_s > at_s)
         )
         alone = (run.submitted_ms, run.id) not in crowded

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from headrace.advise.work import Slots, StageWork, Work
@@ -100,7 +100,7 @@ class Replay:
             if waits == 0:
                 self.push(self.work.jobs[j].delay_s, SUBMIT, j)
         for i, slots in enumerate(self.fleet):
-            self.push(slots.added_s, ADD, i)
+            self.push(slots.takes_tasks_s, ADD, i)
             if slots.removed_s is not None:
                 self.push(slots.removed_s, REMOVE, i)
         if self.allocation is not None:
@@ -270,8 +270,11 @@ class Replay:
     def cores_held(self, wall_s: float) -> float:
         if self.allocation is not None:
             self.hold(max(wall_s, self.held_since), 0)
-        spans = ((s.cores, s.added_s, wall_s if s.removed_s is None else s.removed_s) for s in self.fleet)
-        return self.core_s + sum(c * max(min(b, wall_s) - a, 0) for c, a, b in spans)
+        held = self.core_s
+        for slots in self.fleet:
+            until = wall_s if slots.removed_s is None else min(slots.removed_s, wall_s)
+            held += slots.cores * max(until - slots.added_s, 0)
+        return held
 
     def feed_the_starved(self) -> None:
         """Tasks wait and no executor is to come: the log's own came at times that are not ours.
@@ -351,9 +354,9 @@ def replay(
     return Replay(work, work.fleet if fleet is None else fleet, allocation).run()
 
 
-def _followers(waits: object) -> dict[int, list[int]]:
+def _followers(waits: Iterable[tuple[int, ...]]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
-    for i, before in enumerate(waits):  # pyright: ignore
+    for i, before in enumerate(waits):
         for other in before:
             found.setdefault(other, []).append(i)
     return found

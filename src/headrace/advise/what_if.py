@@ -14,6 +14,7 @@ from headrace.advise.tasks import (
     without_stragglers,
 )
 from headrace.advise.work import Slots, StageWork, Work, slots_of
+from headrace.model.spans import in_seconds
 from headrace.observe.spark_log.application import memory_in_mb
 from headrace.observe.spark_log.trace import StageRun, Trace
 
@@ -46,10 +47,10 @@ class WhatIf:
 
 def shape_of(trace: Trace, work: Work) -> Shape:
     """The executors that did most of the work, at their largest number."""
-    held: Counter[int] = Counter()
+    held: dict[int, float] = {}
     for stage in work.stages:
-        held[stage.profile] += float(stage.task_s.sum())  # pyright: ignore[reportArgumentType]
-    profile = held.most_common(1)[0][0] if held else 0
+        held[stage.profile] = held.get(stage.profile, 0.0) + float(stage.task_s.sum())
+    profile = max(held, key=lambda number: held[number]) if held else 0
     alike = [s for s in work.fleet if s.profile == profile] or list(work.fleet)
     (cores, slots), _ = Counter((s.cores, s.slots) for s in alike).most_common(1)[0]
     most = most_at_once(alike)
@@ -73,21 +74,26 @@ def is_dynamic(trace: Trace) -> bool:
     ).startswith("local")
 
 
-def fleet_for(work: Work, shape: Shape, executors: int, slots: int, cores: int) -> tuple[Slots, ...]:
+def fleet_for(
+    work: Work, shape: Shape, executors: int, slots: int, cores: int
+) -> tuple[Slots, ...]:
     """So many executors that come as the log's first ones did, and stay."""
     alike = sorted((s for s in work.fleet if s.profile == shape.profile), key=lambda s: s.added_s)
-    arrivals = [s.added_s for s in alike][: shape.executors]
-    late = max(arrivals, default=0.0)
+    arrivals = [(s.added_s, s.ready_s) for s in alike][: shape.executors]
+    late = arrivals[-1] if arrivals else (0.0, None)
     times = [arrivals[i] if i < len(arrivals) else late for i in range(executors)]
     others = tuple(s for s in work.fleet if s.profile != shape.profile)
-    return tuple(Slots(t, None, slots, cores, shape.profile) for t in times) + others
+    came = (Slots(added, None, slots, cores, shape.profile, ready) for added, ready in times)
+    return (*came, *others)
 
 
-def allocation_for(trace: Trace, work: Work, shape: Shape, most: int, slots: int, cores: int) -> Allocation:
+def allocation_for(
+    trace: Trace, work: Work, shape: Shape, most: int, slots: int, cores: int
+) -> Allocation:
     """Dynamic allocation as the settings have it, with at most so many executors."""
     least = int(_number(trace, "spark.dynamicAllocation.minExecutors", 0))
     initial = int(_number(trace, "spark.dynamicAllocation.initialExecutors", least))
-    alike = sorted(s.added_s for s in work.fleet if s.profile == shape.profile)
+    alike = sorted(s.takes_tasks_s for s in work.fleet if s.profile == shape.profile)
     return Allocation(
         least=min(least, most),
         most=most,
@@ -96,8 +102,8 @@ def allocation_for(trace: Trace, work: Work, shape: Shape, most: int, slots: int
         cores=cores,
         starts_s=_start_time(trace, work, shape),
         first_s=alike[0] if alike else 0.0,
-        backlog_s=seconds(trace.setting("spark.dynamicAllocation.schedulerBacklogTimeout", "1s")),
-        idle_s=max(seconds(trace.setting("spark.dynamicAllocation.executorIdleTimeout", "60s")), 1),
+        backlog_s=_seconds(trace, "spark.dynamicAllocation.schedulerBacklogTimeout", 1.0),
+        idle_s=_seconds(trace, "spark.dynamicAllocation.executorIdleTimeout", 60.0),
         profile=shape.profile,
     )
 
@@ -114,22 +120,15 @@ def _start_time(trace: Trace, work: Work, shape: Shape) -> float:
     return median(likely) if likely else DEFAULT_START_S
 
 
+def _seconds(trace: Trace, name: str, default: float) -> float:
+    return in_seconds(trace.setting(name)) or default
+
+
 def _number(trace: Trace, name: str, default: float) -> float:
     try:
         return float(trace.setting(name, str(default)))
     except ValueError:
         return default
-
-
-def seconds(text: str) -> float:
-    """A time as Spark writes it: 60s, 1m, 500ms, or bare seconds."""
-    units = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-    word = text.strip().lower()
-    digits = word.rstrip("abcdefghijklmnopqrstuvwxyz").strip()
-    try:
-        return float(digits) * units.get(word[len(digits) :].strip() or "s", 1.0)
-    except ValueError:
-        return 60.0
 
 
 def change_tasks(trace: Trace, work: Work, change: WhatIf, slots: int) -> Work:
@@ -188,7 +187,8 @@ def _adaptive_tasks(trace: Trace, run: StageRun, slots: int) -> int | None:
     advisory = bytes_of(trace.setting("spark.sql.adaptive.advisoryPartitionSizeInBytes"), 64 * MB)
     least = bytes_of(trace.setting("spark.sql.adaptive.coalescePartitions.minPartitionSize"), MB)
     target = max(least, min(advisory, size / max(slots, 1)))
-    return max(1, min(round(size / target), int(_number(trace, "spark.sql.shuffle.partitions", 200))))
+    stated = int(_number(trace, "spark.sql.shuffle.partitions", 200))
+    return max(1, min(round(size / target), stated))
 
 
 def bytes_of(setting: str, default: float) -> float:
@@ -206,9 +206,7 @@ def replay_with(trace: Trace, work: Work, change: WhatIf) -> Outcome:
     span = next((s for s in trace.executors if s.profile == shape.profile), None)
     resources = span.resources if span is not None else {}
     slots = (
-        shape.slots
-        if cores == shape.cores
-        else slots_of(trace, cores, shape.profile, resources)
+        shape.slots if cores == shape.cores else slots_of(trace, cores, shape.profile, resources)
     )
     changed = change_tasks(trace, work, change, executors * slots)
     if is_dynamic(trace) and not shape.local:

@@ -62,6 +62,11 @@ class Slots:
     slots: int
     cores: int
     profile: int
+    ready_s: float | None = None  # when it takes tasks, where that is later
+
+    @property
+    def takes_tasks_s(self) -> float:
+        return self.added_s if self.ready_s is None else self.ready_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +135,7 @@ def slots_of(trace: Trace, cores: int, profile: int, resources: Mapping[str, int
 
 
 def _slots(trace: Trace, span: ExecutorSpan) -> Slots:
-    added_s = max(min(span.added_ms, trace.end_ms) - trace.start_ms, 0) / 1000
-    if span.added_ms > trace.end_ms:  # a clock that is not the driver's
-        added_s = 0.0
+    added_s = max(span.added_ms - trace.start_ms, 0) / 1000
     removed = span.removed_ms
     gone = removed is not None and span.added_ms < removed < trace.end_ms
     return Slots(

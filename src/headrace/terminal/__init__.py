@@ -4,6 +4,7 @@
 commands that print for people import this, because it loads rich; `--json` does not need it.
 """
 
+from headrace.terminal.advice import advice
 from headrace.terminal.changes import difference, what_if
 from headrace.terminal.console import remarks, show
 from headrace.terminal.plans import plan
@@ -14,6 +15,7 @@ from headrace.terminal.trade_off import trade_off
 from headrace.terminal.transfers import class_tables, movers, moves, safe_order
 
 __all__ = [
+    "advice",
     "class_tables",
     "comparison",
     "difference",

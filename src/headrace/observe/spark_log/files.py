@@ -116,6 +116,23 @@ def text_files(spark: SparkSession, log: Log, folder: Path) -> tuple[list[str], 
     return texts, notes
 
 
+def copy_files(spark: SparkSession, log: Log, folder: Path) -> tuple[str, ...]:
+    """The files of a log as they are, copied from any file system into a folder."""
+    jvm = _jvm(spark)
+    copies: list[str] = []
+    for number, file in enumerate(log.files):
+        target = folder / f"{number}-{file.rpartition('/')[2]}"
+        out = jvm.java.io.FileOutputStream(str(target))
+        try:
+            jvm.org.apache.hadoop.io.IOUtils.copyBytes(
+                _stream(spark, file, None), out, 1 << 16, True
+            )
+        except _java_error() as error:
+            raise InvalidInput(f"{file}: cannot be read ({_cause(error)})") from None
+        copies.append(str(target))
+    return tuple(copies)
+
+
 def head(spark: SparkSession, log: Log) -> list[str]:
     """The first lines of a log, as many as are needed to know whose it is."""
     jvm = _jvm(spark)

@@ -217,7 +217,9 @@ def _databricks(folder: Entry, entries: list[Entry]) -> Log:
     parts = [e for e in entries if DATABRICKS_PART.match(e.name)]
     parts += [e for e in entries if e.name == DATABRICKS]
     newest = max(e.modified_ms for e in parts)
-    return Log(folder.name, tuple(e.path for e in parts), sum(e.bytes for e in parts), newest, False)
+    return Log(
+        folder.name, tuple(e.path for e in parts), sum(e.bytes for e in parts), newest, False
+    )
 
 
 def _entries(folder: Entry) -> list[Entry]:

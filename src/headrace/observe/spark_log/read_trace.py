@@ -51,13 +51,18 @@ def trace_of(r: Recorder, where: str, app: str, notes: list[str]) -> Trace:
     return Trace(
         id=str(r.app.get("id") or app),
         name=str(r.app.get("name") or app),
-        version=r.version or r.settings.get("spark.databricks.clusterUsageTags.sparkVersion", "")
+        version=r.version
+        or r.settings.get("spark.databricks.clusterUsageTags.sparkVersion", "")
         or "unknown",
         start_ms=start_ms,
         end_ms=end_ms,
         ended=r.ended_ms is not None,
         settings=dict(r.settings),
-        executors=_executors(r, spans, stages, start_ms, notes),
+        executors=tuple(
+            # A time after the end is that of another clock.
+            replace(span, added_ms=start_ms, removed_ms=None) if span.added_ms > end_ms else span
+            for span in _executors(r, spans, stages, start_ms, notes)
+        ),
         executor_ids=tuple(r.executor_index),
         executor_hosts=tuple(r.executor_hosts),
         profiles=dict(r.profiles),
@@ -133,7 +138,9 @@ def _executors(
             if (name := names[int(number)]) in used:
                 mine = attempts.executor == number
                 used[name] += zip(
-                    attempts.launch_ms[mine].tolist(), attempts.finish_ms[mine].tolist(), strict=True
+                    attempts.launch_ms[mine].tolist(),
+                    attempts.finish_ms[mine].tolist(),
+                    strict=True,
                 )
     local = LOCAL.match(r.settings.get("spark.master", ""))
     for name, times in used.items():

@@ -97,6 +97,11 @@ class Recorder:
         except ValueError:
             self.cut += 1
             return
+        self.event(name, fields)
+
+    def event(self, name: str, fields: Fields) -> None:
+        """Take an event by its name without the package."""
+        handler = HANDLERS[name]
         self.seen += 1
         try:
             handler(self, fields)
