@@ -11,7 +11,7 @@ from headrace.errors import Infeasible, InvalidInput
 from headrace.figures import duration, number
 from headrace.observe.spark_log.trace import Trace
 
-FACTORS = (0.125, 0.25, 0.375, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
+FACTORS = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 MOST_EXECUTORS = 4096
 SLOWER = 0.05  # than before: what the knee may cost in time
 LEAST_GAIN = 0.02  # of the time: less is not worth another executor

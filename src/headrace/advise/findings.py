@@ -82,8 +82,8 @@ def find_all(trace: Trace, work: Work, outcome: Outcome, slots: int) -> list[Sav
 def _driver(scene: Scene) -> Iterator[Saving]:
     """Time in which no job runs."""
     spans = sorted((j.submitted_ms, j.ended_ms or j.submitted_ms) for j in scene.trace.jobs)
-    if not spans:
-        return
+    if not spans or scene.trace.streaming:
+        return  # between micro-batches, a driver waits for its trigger
     gaps: list[tuple[float, float]] = []
     end = scene.trace.start_ms
     for first, last in spans:

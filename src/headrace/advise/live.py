@@ -62,7 +62,8 @@ class Attached:
         self.folder = folder
         context = spark.sparkContext
         jvm: Any = context._jvm  # pyright: ignore[reportPrivateUsage] # no public door to listeners
-        self._context: Any = context._jsc.sc()  # pyright: ignore[reportPrivateUsage]
+        java: Any = context._jsc  # pyright: ignore[reportPrivateUsage]
+        self._context: Any = java.sc()
         self._id = str(context.applicationId)
         self._head = folder / f"{self._id}.head"
         self._head.write_bytes(b"".join(_head(self._context, context)))

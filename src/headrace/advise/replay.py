@@ -123,6 +123,7 @@ class Replay:
             now, _, kind, what, which = heapq.heappop(self.events)
             handlers[kind](now, what, which)
         wall_s = self.end_s + self.work.tail_s
+        self.give_back_until(wall_s)
         return Outcome(
             wall_s=wall_s,
             core_s=self.cores_held(wall_s),
@@ -345,6 +346,17 @@ class Replay:
             self.change_slots(allocation.profile, -spare * allocation.slots)
         if self.events:  # else nothing is left to come, and nobody to be idle for
             self.push(now + allocation.idle_s / 4, SHRINK, 0)
+
+    def give_back_until(self, wall_s: float) -> None:
+        """After the last job the driver is alone, and executors go one idle timeout later."""
+        self.events.clear()
+        step_s = self.allocation.idle_s / 4 if self.allocation is not None else 0.0
+        now = self.end_s + step_s
+        while (
+            self.allocation is not None and now < wall_s and self.executors > self.allocation.least
+        ):
+            self.shrink(now, 0, 0)
+            now += step_s
 
 
 def replay(

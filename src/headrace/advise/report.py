@@ -14,7 +14,14 @@ from headrace.advise.memory import Memory, memory_of
 from headrace.advise.overheads import fit_overheads
 from headrace.advise.replay import Outcome, replay
 from headrace.advise.settings import Setting, settings_for
-from headrace.advise.streams import Stream, stream_findings, stream_settings, streams_of
+from headrace.advise.streams import (
+    HEADROOM,
+    Stream,
+    enough_for,
+    stream_findings,
+    stream_settings,
+    streams_of,
+)
 from headrace.advise.what_if import Shape, WhatIf, replay_with, shape_of
 from headrace.advise.work import Work, work_of
 from headrace.model.document import FORMAT
@@ -146,10 +153,12 @@ def advise_on(
         p.wall_s for p in curve if (p.executors, p.cores) == (shape.executors, shape.cores)
     )
     chosen, why = choose_point(curve, own_s, deadline_s=deadline_s, budget=budget)
-    settings, unknown = settings_for(trace, work, chosen, why, memory)
     streams = streams_of(trace, work)
-    if streams:
-        settings += stream_settings(trace, work, streams)
+    if streams and deadline_s is None and budget is None:
+        chosen = enough_for(streams, curve) or max(curve, key=lambda p: p.executors * p.cores)
+        why = f"the fewest that sustain what arrives with {1 - HEADROOM:.0%} to spare"
+    settings, unknown = settings_for(trace, work, chosen, why, memory)
+    settings += stream_settings(trace, work, streams)
     findings = find_all(trace, work, replayed, shape.executors * shape.slots)
     return Advice(
         trace=trace,

@@ -11,11 +11,12 @@ from statistics import median
 
 import numpy as np
 
+from headrace.advise.curve import Point, sizes
 from headrace.advise.findings import Saving
 from headrace.advise.replay import replay
 from headrace.advise.settings import Setting
 from headrace.advise.what_if import fleet_for, shape_of
-from headrace.advise.work import JobWork, StageWork, Work
+from headrace.advise.work import JobWork, Slots, StageWork, Work
 from headrace.figures import duration, number
 from headrace.observe.spark_log.stream_events import number as finite
 from headrace.observe.spark_log.trace import QueryProgress, Trace
@@ -47,22 +48,32 @@ class Stream:
     backlog_rows: float | None  # behind the newest of the source, at the end
     backlog_growth_per_s: float | None
     sustained_rows_per_s: float | None
+    sustained_on: tuple[tuple[int, int, float | None], ...]  # executors, cores each, rows/s
     parts_ms: dict[str, float]
 
     def to_json(self) -> dict[str, object]:
-        return {k: getattr(self, k) for k in self.__slots__}
+        found = {k: getattr(self, k) for k in self.__slots__ if k != "sustained_on"}
+        found["sustained_on"] = [
+            {"executors": executors, "cores": cores, "rows_per_s": rate}
+            for executors, cores, rate in self.sustained_on
+        ]
+        return found
 
 
-def streams_of(trace: Trace, work: Work, executors: int | None = None) -> list[Stream]:
-    """Every query of the log; on another number of executors, if so asked."""
+def streams_of(trace: Trace, work: Work) -> list[Stream]:
+    """Every query of the log that had rows to work on."""
     found: list[Stream] = []
     for query in dict.fromkeys(p.query for p in trace.progress):
         reports = [p for p in trace.progress if p.query == query]
-        busy = [p for p in reports if p.input_rows > 0]
-        warm = busy[WARM_UP:] if len(busy) > 2 * WARM_UP else busy
-        if warm:
-            found.append(_stream(trace, work, warm, reports, executors))
+        if warm := warm_batches(reports):
+            found.append(_stream(trace, work, warm, reports))
     return found
+
+
+def warm_batches(reports: Sequence[QueryProgress]) -> list[QueryProgress]:
+    """Batches with rows, without the first few."""
+    busy = [p for p in reports if p.input_rows > 0]
+    return busy[WARM_UP:] if len(busy) > 2 * WARM_UP else busy
 
 
 def _stream(
@@ -70,7 +81,6 @@ def _stream(
     work: Work,
     warm: Sequence[QueryProgress],
     reports: Sequence[QueryProgress],
-    executors: int | None,
 ) -> Stream:
     first = warm[0]
     batch_s = median(_batch_s(p) for p in warm)
@@ -99,7 +109,11 @@ def _stream(
         commit_share=min(median(commits), 1.0) if commits else None,
         backlog_rows=behind[-1][1] if behind else None,
         backlog_growth_per_s=growth,
-        sustained_rows_per_s=sustained_rate(trace, work, warm, executors),
+        sustained_rows_per_s=sustained_rate(trace, work, warm),
+        sustained_on=tuple(
+            (executors, cores, sustained_rate(trace, work, warm, executors, cores))
+            for executors, cores in sizes(shape_of(trace, work))
+        ),
         parts_ms={k: median(p.duration_ms.get(k, 0.0) for p in warm) for k in sorted(names)},
     )
 
@@ -141,7 +155,11 @@ def backlog(p: QueryProgress) -> float | None:
 
 
 def sustained_rate(
-    trace: Trace, work: Work, warm: Sequence[QueryProgress], executors: int | None = None
+    trace: Trace,
+    work: Work,
+    warm: Sequence[QueryProgress],
+    executors: int | None = None,
+    cores: int | None = None,
 ) -> float | None:
     """The largest rate whose batches end before the next is full, by replay.
 
@@ -155,8 +173,9 @@ def sustained_rate(
     one, rows, interval_s, overhead_s = batch
     shape = shape_of(trace, work)
     count = shape.executors if executors is None else executors
-    fleet = fleet_for(replace(one, fleet=work.fleet), shape, count, shape.slots, shape.cores)
-    fleet = tuple(replace(s, added_s=0.0, removed_s=None) for s in fleet)
+    each = shape.cores if cores is None else cores
+    slots = max(1, shape.slots * each // shape.cores)
+    fleet = _ready(fleet_for(work, shape, count, slots, each))
 
     def takes(factor: float) -> float:
         return overhead_s + replay(_scaled(one, factor), fleet).wall_s
@@ -172,6 +191,11 @@ def sustained_rate(
         middle = (low + high) / 2
         low, high = (middle, high) if takes(middle) <= interval_s else (low, middle)
     return low * rows / interval_s if low > 0 else 0.0
+
+
+def _ready(fleet: Sequence[Slots]) -> tuple[Slots, ...]:
+    """Executors that are there already: a batch does not wait for them."""
+    return tuple(replace(s, added_s=0.0, removed_s=None, ready_s=None) for s in fleet)
 
 
 def typical_batch(
@@ -190,7 +214,7 @@ def typical_batch(
     one = _jobs_alone(work, of_batch[report.batch])
     shape = shape_of(trace, work)
     fleet = fleet_for(work, shape, shape.executors, shape.slots, shape.cores)
-    alone_s = replay(one, tuple(replace(s, added_s=0.0) for s in fleet)).wall_s
+    alone_s = replay(one, _ready(fleet)).wall_s
     gaps = [(b.at_ms - a.at_ms) / 1000 for a, b in pairwise(warm)]
     waits = bool(gaps) and median(gaps) > 1.15 * median(_batch_s(p) for p in warm)
     interval_s = median(gaps) if waits else None
@@ -226,6 +250,26 @@ def _scaled(one: Work, factor: float) -> Work:
     return replace(one, stages=tuple(stages))
 
 
+def enough_for(streams: Sequence[Stream], curve: Sequence[Point]) -> Point | None:
+    """The smallest point on which every query sustains what arrives, with room to spare."""
+    for place, point in enumerate(curve):
+        rates = [(s.rows_per_s or 0.0, s.sustained_on[place][2]) for s in streams]
+        if all(rate is None or HEADROOM * rate >= arrives for arrives, rate in rates):
+            return point
+    return None
+
+
+def is_full(s: Stream) -> bool:
+    """Whether batches take all the time there is, and more than what arrives explains.
+
+    A query without a trigger interval starts a batch when the last has ended: that alone is fine.
+    """
+    if s.interval_s is None or s.batch_s <= FULL * s.interval_s:
+        return False
+    most = s.sustained_rows_per_s
+    return most is None or (s.rows_per_s or 0.0) > HEADROOM * most
+
+
 def stream_findings(streams: Sequence[Stream]) -> list[Saving]:
     """What is wrong with queries; seconds are those a batch could save."""
     found: list[Saving] = []
@@ -243,7 +287,7 @@ def stream_findings(streams: Sequence[Stream]) -> list[Saving]:
                 f"to {number(s.backlog_rows or 0.0)}"
             )
             found.append(Saving("backlog", s.name, s.batch_s, evidence))
-        if s.interval_s and s.batch_s > FULL * s.interval_s:
+        if s.interval_s and is_full(s):
             evidence = (
                 f"{s.name}: a batch takes {duration(s.batch_s)}, a new one is due every "
                 f"{duration(s.interval_s)}"
@@ -270,7 +314,7 @@ def stream_settings(trace: Trace, work: Work, streams: Sequence[Stream]) -> list
     found: list[Setting] = []
     shape = shape_of(trace, work)
     for s in streams:
-        if s.interval_s and s.batch_s > FULL * s.interval_s:
+        if is_full(s):
             wanted = math.ceil(s.batch_s / HEADROOM)
             reason = f"{s.name}: batches of {duration(s.batch_s)} then end before the next is due"
             found.append(Setting("trigger interval", f"{wanted} seconds", reason))

@@ -84,8 +84,11 @@ def advise(
             raise InvalidInput("--follow needs one address of a running driver, http://host:4040")
         _follow(logs[0], app, every, as_json)
         return
-    wanted = {"deadline_s": deadline, "budget": budget, "catalog": prices(catalog)}
-    found = [advise_on(read_source(log, app), **wanted) for log in logs]
+    machines = prices(catalog)
+    found = [
+        advise_on(read_source(log, app), deadline_s=deadline, budget=budget, catalog=machines)
+        for log in logs
+    ]
     asked = {key: value for key, value in change.items() if value}
     answers = [_answer(advice, asked) for advice in found]
     content = answers[0] if len(answers) == 1 else {"format": "headrace/1", "results": answers}

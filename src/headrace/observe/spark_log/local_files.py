@@ -213,7 +213,7 @@ def _is_rolling(entry: Entry) -> bool:
 
 
 def _databricks(folder: Entry, entries: list[Entry]) -> Log:
-    """A cluster's log at Databricks: closed parts in the order of their hours, then the open one."""
+    """A cluster's log at Databricks: closed parts by their hours, then the open one."""
     parts = [e for e in entries if DATABRICKS_PART.match(e.name)]
     parts += [e for e in entries if e.name == DATABRICKS]
     newest = max(e.modified_ms for e in parts)

@@ -12,7 +12,8 @@ import numpy as np
 from headrace.errors import InvalidInput
 from headrace.observe.spark_log.files import NEEDED, Log
 from headrace.observe.spark_log.local_files import read_lines
-from headrace.observe.spark_log.record import Recorder, TaskColumns, job_of, stage_of
+from headrace.observe.spark_log.record import Recorder, job_of, stage_of
+from headrace.observe.spark_log.task_columns import TaskColumns
 from headrace.observe.spark_log.trace import ExecutorSpan, Job, StageRun, Trace
 
 LOCAL = re.compile(r"local\[(\d+)")

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from array import array
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from headrace.observe.spark_log.stream_events import progress_of
+from headrace.observe.spark_log.task_columns import TaskColumns, figures_of
 from headrace.observe.spark_log.trace import (
     FAILED,
     KILLED,
     LOCALITY,
-    METRICS,
     SUCCEEDED,
-    Attempts,
     ExecutorSpan,
     Job,
     QueryProgress,
@@ -31,21 +27,7 @@ from headrace.observe.spark_log.trace import (
 EVENT_NAME = re.compile(rb'\s*\{\s*"Event"\s*:\s*"([^"]*)"')
 FILE_METRICS = {"number of files read": "files", "size of files read": "bytes"}
 NAN = float("nan")
-WHOLE = ("partition", "executor", "launch_ms", "finish_ms", "status", "speculative", "locality")
 Fields = Mapping[str, Any]
-
-
-class TaskColumns:
-    """The attempts of one stage run while they are read."""
-
-    def __init__(self) -> None:
-        self.whole = {name: array("q") for name in (*WHOLE, "fetch_failed")}
-        self.metrics = {name: array("d") for name in METRICS}
-
-    def freeze(self) -> Attempts:
-        whole = {name: np.array(values, np.int64) for name, values in self.whole.items()}
-        metrics = {name: np.array(values, np.float64) for name, values in self.metrics.items()}
-        return Attempts(**whole, metrics=metrics)
 
 
 class Recorder:
@@ -260,47 +242,12 @@ def _task_end(r: Recorder, e: Fields) -> None:
     locality = info.get("Locality")
     whole["locality"].append(LOCALITY.index(locality) if locality in LOCALITY else -1)
     whole["fetch_failed"].append(reason == "FetchFailed")
-    figures = _metrics(e.get("Task Metrics") or {})
+    figures = figures_of(e.get("Task Metrics") or {})
     for name, values in columns.metrics.items():
         value = figures.get(name)
         values.append(NAN if value is None else value)
     _peaks(r, str(info["Executor ID"]), e.get("Task Executor Metrics"))
     r.at(launch, finish)
-
-
-def _metrics(m: Fields) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "run_ms": m.get("Executor Run Time"),
-        "cpu_ms": _milliseconds(m.get("Executor CPU Time")),
-        "deserialize_ms": m.get("Executor Deserialize Time"),
-        "deserialize_cpu_ms": _milliseconds(m.get("Executor Deserialize CPU Time")),
-        "gc_ms": m.get("JVM GC Time"),
-        "result_ms": m.get("Result Serialization Time"),
-        "peak_bytes": m.get("Peak Execution Memory"),
-        "spilled_memory": m.get("Memory Bytes Spilled"),
-        "spilled_disk": m.get("Disk Bytes Spilled"),
-    }
-    # Spark before 2.0 leaves these out where a task had none of it.
-    if (read := m.get("Shuffle Read Metrics")) is not None:
-        remote = read.get("Remote Bytes Read") or 0
-        found["shuffle_bytes"] = remote + (read.get("Local Bytes Read") or 0)
-        found["remote_bytes"] = remote
-        found["shuffle_records"] = read.get("Total Records Read")
-        found["fetch_wait_ms"] = read.get("Fetch Wait Time")
-    if (written := m.get("Shuffle Write Metrics")) is not None:
-        found["written_bytes"] = written.get("Shuffle Bytes Written")
-        found["written_records"] = written.get("Shuffle Records Written")
-    if (source := m.get("Input Metrics")) is not None:
-        found["input_bytes"] = source.get("Bytes Read")
-        found["input_records"] = source.get("Records Read")
-    if (sink := m.get("Output Metrics")) is not None:
-        found["output_bytes"] = sink.get("Bytes Written")
-        found["output_records"] = sink.get("Records Written")
-    return found
-
-
-def _milliseconds(nanoseconds: float | None) -> float | None:
-    return None if nanoseconds is None else nanoseconds / 1e6
 
 
 def _peaks(r: Recorder, executor: str, metrics: Fields | None) -> None:

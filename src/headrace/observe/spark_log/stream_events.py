@@ -16,7 +16,7 @@ def progress_of(report: Mapping[str, Any]) -> QueryProgress:
     rows = report.get("numInputRows")
     if rows is None:
         rows = sum(float(source.get("numInputRows") or 0) for source in sources)
-    moment = datetime.fromisoformat(str(report["timestamp"]).replace("Z", "+00:00"))
+    moment = datetime.fromisoformat(str(report["timestamp"]))
     return QueryProgress(
         query=str(report.get("id") or report.get("runId")),
         name=report.get("name"),

@@ -42,7 +42,7 @@ LOCALITY = ("PROCESS_LOCAL", "NODE_LOCAL", "NO_PREF", "RACK_LOCAL", "ANY")
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """The attempts at the tasks of one stage run; arrays of equal length, in the order they ended."""
+    """The attempts at the tasks of one stage run, in the order they ended; equal lengths."""
 
     partition: Ints
     executor: Ints  # into Trace.executor_ids
