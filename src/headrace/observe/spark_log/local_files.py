@@ -104,10 +104,31 @@ def _chunks(raw: IO[bytes], codec: str | None) -> Iterator[bytes]:
         unpacked = GzipFile(fileobj=raw)
         yield from iter(lambda: unpacked.read1(CHUNK), b"")
     elif codec == "zstd":
-        stream = _arrow().CompressedInputStream(raw, "zstd")
-        yield from iter(lambda: bytes(stream.read1(CHUNK)), b"")
+        yield from _zstd(raw.name)
     else:
         yield from {"lz4": _lz4_blocks, "snappy": _snappy_blocks, "lzf": _lzf_blocks}[codec](raw)
+
+
+def _zstd(file: str) -> Iterator[bytes]:
+    """Unpacked as far as it goes: a running application's last block is never whole.
+
+    The reader gives nothing of a piece that it cannot fill, so the last ones are asked for in ever
+    smaller pieces.
+    """
+    given, step = 0, CHUNK
+    while True:
+        stream = _arrow().CompressedInputStream(_arrow().OSFile(file), "zstd")
+        try:
+            for at in range(0, given, CHUNK):
+                stream.read(min(CHUNK, given - at))
+            while piece := bytes(stream.read(step)):
+                given += len(piece)
+                yield piece
+            return
+        except OSError:
+            if step == 1:
+                raise
+            step = max(1, step // 32)
 
 
 def _lz4_blocks(raw: IO[bytes]) -> Iterator[bytes]:
