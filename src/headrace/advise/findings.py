@@ -16,6 +16,7 @@ from headrace.advise.overheads import chains, makespan
 from headrace.advise.replay import Outcome, replay
 from headrace.advise.work import StageWork, Work
 from headrace.figures import duration, plural
+from headrace.observe.spark_log.application import given_back
 from headrace.observe.spark_log.trace import FAILED, KILLED, SUCCEEDED, StageRun, Trace
 
 FELT_S = 0.5  # less is not reported, unless it is a larger share of the time
@@ -276,21 +277,6 @@ def _lost(scene: Scene) -> Iterator[Saving]:
         reason = (lost[0].removed_reason or "no reason given").splitlines()[0][:120]
         evidence = f"{plural(len(lost), 'executor')} lost before the end, the first: {reason}"
         yield Saving("lost", None, None, evidence, {"executors": len(lost)})
-
-
-def given_back(reason: str | None) -> bool:
-    """Whether an executor was removed because it was idle, or decommissioned in order."""
-    words = (reason or "").lower()
-    return any(
-        word in words
-        for word in (
-            "idle",
-            "driver request",
-            "decommission",
-            "killed by driver",
-            "termination req",
-        )
-    )
 
 
 def _locality(scene: Scene) -> Iterator[Saving]:

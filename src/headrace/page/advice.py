@@ -175,7 +175,9 @@ def _timeline(advice: Advice) -> Html:
         ):
             text = f"stage {stage.id} ({run.name}), {word}: {duration(a)} to {duration(b)}"
             shape = {"x": x(a), "y": top + offset, "width": max(x(b) - x(a), 1.0), "height": ROW}
-            bars.append(element("rect", element("title", text), **shape, class_=colour))
+            bars.append(
+                element("rect", element("title", text), **shape, style=f"fill: var(--{colour})")
+            )
     label = element("text", f"0 to {duration(wall_s)}", x=LEFT, y=height - 6)
     left_out = len(stages) - len(kept)
     words = "Each stage in the log and, below it, replayed."
