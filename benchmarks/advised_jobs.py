@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASKS = 24
-SHUFFLED = 24_000_000
-JOINED = 6_000_000
-CALLED = 2_400_000
+SHUFFLED = 12_000_000
+JOINED = 2_400_000
+CALLED = 1_200_000
 
 
 def shuffle(spark: SparkSession) -> None:

@@ -28,6 +28,7 @@ BENCHMARKS = (
     "applications",
     "adapting",
     "laboratory",
+    "advising",
 )
 
 
