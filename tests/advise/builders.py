@@ -1,4 +1,4 @@
-"""Event logs written by hand: a few lines per application, so that a person can redo the figures."""
+"""Event logs written by hand, a few lines per application: a person can redo the figures."""
 
 from __future__ import annotations
 

@@ -62,7 +62,9 @@ class Recorder:
         """Take a line of a log; what is no event is counted and passed over."""
         match = EVENT_NAME.match(line, 0, 400)
         if match is None:
-            if line.strip():
+            if line.startswith(b"{") and not line.rstrip().endswith(b"}"):
+                self.cut += 1
+            elif line.strip():
                 self.strange += 1
             return
         name = match[1].decode("utf-8", "replace").rpartition(".")[2]
@@ -72,7 +74,9 @@ class Recorder:
             return
         handler = HANDLERS.get(name)
         if handler is None:
-            self.seen += name.startswith("SparkListener") or b"org.apache.spark" in match[1]
+            sparks = name.startswith("SparkListener") or b"org.apache.spark" in match[1]
+            self.seen += sparks
+            self.strange += not sparks
             return
         try:
             fields = json.loads(line)
