@@ -137,23 +137,36 @@ def _show(found: list[Advice], answers: list[dict[str, Any]]) -> None:
 def _follow(url: str, app: str | None, every: float, as_json: bool) -> None:
     from headrace import terminal
     from headrace.advise.live import follow
-    from headrace.figures import duration, number
 
     last: Advice | None = None
-    for advice in follow(url, app, every_s=every):
-        last = advice
-        if as_json:
-            print_json(advice.to_json())
-            continue
-        trace = advice.trace
-        tasks = sum(len(run.attempts) for run in trace.stages)
-        words = f"{duration(trace.wall_s)}: {len(trace.jobs)} jobs, {tasks} tasks"
-        for stream in advice.streams:
-            rate = "" if stream.rows_per_s is None else f", {number(stream.rows_per_s)} rows/s"
-            words += f"; {stream.name}: batch {stream.batch_s:.3g} s{rate}"
-        worst = next((f for f in advice.findings if f.seconds), None)
-        if worst is not None:
-            words += f"; {worst.kind} {worst.stage or ''} {number(worst.seconds or 0.0)} s"
-        click.echo(words)
+    interrupted = False
+    try:
+        for advice in follow(url, app, every_s=every):
+            last = advice
+            if as_json:
+                print_json(advice.to_json())
+            else:
+                click.echo(_line(advice))
+    except KeyboardInterrupt:
+        interrupted = True
     if last is not None and not as_json:
         terminal.show(terminal.advice(last))
+    if interrupted:
+        click.get_current_context().exit(130)
+
+
+def _line(advice: Advice) -> str:
+    """One look at a running application."""
+    from headrace.figures import duration, number
+
+    trace = advice.trace
+    tasks = sum(len(run.attempts) for run in trace.stages)
+    words = f"{duration(trace.wall_s)}: {len(trace.jobs)} jobs, {tasks} tasks"
+    for stream in advice.streams:
+        rate = "" if stream.rows_per_s is None else f", {number(stream.rows_per_s)} rows/s"
+        words += f"; {stream.name}: batch {stream.batch_s:.3g} s{rate}"
+    worst = next((f for f in advice.findings if f.seconds), None)
+    if worst is not None:
+        where = f" {worst.stage}" if worst.stage else ""
+        words += f"; {worst.kind}{where}: {number(worst.seconds or 0.0)} s"
+    return words

@@ -34,6 +34,8 @@ MAGIC = (
     (b"ZV\x00", "lzf"),
     (b"\x1f\x8b", "gzip"),
 )
+# Databricks writes `eventlog`, and closed parts beside it: eventlog-2021-06-15--15-00.gz
+DATABRICKS = re.compile(r"eventlog(-\d{4}-\d\d-\d\d--\d\d-\d\d(\.gz)?)?$")
 HEAD_LINES = 50  # an application says its name within its first few events
 
 
@@ -71,6 +73,8 @@ def find_logs(spark: SparkSession, path: str) -> list[Log]:
     entries = _entries(spark, where)
     if here.name.startswith(ROLLING) or any(PART.match(entry.name) for entry in entries):
         return [rolling_log(here, entries)]
+    if any(DATABRICKS.match(entry.name) and not entry.is_folder for entry in entries):
+        return [databricks_log(here, entries)]
     folders = [entry for entry in entries if entry.is_folder and entry.name.startswith(ROLLING)]
     logs = [rolling_log(folder, _entries(spark, folder.path)) for folder in folders]
     logs += [
@@ -157,6 +161,15 @@ def single_log(entry: Entry) -> Log:
         entry.modified_ms,
         entry.name.endswith(".inprogress"),
     )
+
+
+def databricks_log(folder: Entry, entries: list[Entry]) -> Log:
+    """A cluster's log at Databricks: closed parts by their hours, then the open one."""
+    parts = [e for e in entries if DATABRICKS.match(e.name) and not e.is_folder]
+    parts.sort(key=lambda e: (e.name == "eventlog", e.name))
+    newest = max(e.modified_ms for e in parts)
+    size = sum(e.bytes for e in parts)
+    return Log(folder.name, tuple(e.path for e in parts), size, newest, False)
 
 
 def rolling_log(folder: Entry, entries: list[Entry]) -> Log:

@@ -10,7 +10,6 @@ blocks with a header each, which are unpacked one by one, so that a log never ha
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterator
 from gzip import GzipFile
@@ -19,20 +18,19 @@ from typing import IO, Any
 
 from headrace.errors import InvalidInput, Unsupported
 from headrace.observe.spark_log.files import (
+    DATABRICKS,
     MAGIC,
     NEEDED,
     PART,
     ROLLING,
     Entry,
     Log,
+    databricks_log,
     rolling_log,
     single_log,
 )
 
 CHUNK = 1 << 20
-# Databricks writes `eventlog`, and closed parts beside it: eventlog-2021-06-15--15-00.gz
-DATABRICKS = "eventlog"
-DATABRICKS_PART = re.compile(r"eventlog-\d{4}-\d\d-\d\d--\d\d-\d\d(\.gz)?$")
 MOST_LINE = 256 << 20  # a line longer than this is no event
 
 
@@ -46,8 +44,8 @@ def find_local_logs(path: Path) -> list[Log]:
     entries = _entries(here)
     if any(PART.match(entry.name) for entry in entries):
         return [rolling_log(here, entries)]
-    if any(e.name == DATABRICKS or DATABRICKS_PART.match(e.name) for e in entries):
-        return [_databricks(here, entries)]
+    if any(DATABRICKS.match(e.name) and not e.is_folder for e in entries):
+        return [databricks_log(here, entries)]
     logs = [rolling_log(e, _entries(e)) for e in entries if _is_rolling(e)]
     logs += [
         single_log(e) for e in entries if not e.is_folder and not e.name.startswith((".", "_"))
@@ -230,16 +228,6 @@ def _arrow() -> Any:
 def _is_rolling(entry: Entry) -> bool:
     return entry.is_folder and (
         entry.name.startswith(ROLLING) or any(PART.match(e.name) for e in _entries(entry))
-    )
-
-
-def _databricks(folder: Entry, entries: list[Entry]) -> Log:
-    """A cluster's log at Databricks: closed parts by their hours, then the open one."""
-    parts = [e for e in entries if DATABRICKS_PART.match(e.name)]
-    parts += [e for e in entries if e.name == DATABRICKS]
-    newest = max(e.modified_ms for e in parts)
-    return Log(
-        folder.name, tuple(e.path for e in parts), sum(e.bytes for e in parts), newest, False
     )
 
 
