@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def python_function(spark: SparkSession) -> None:
 def waiting(spark: SparkSession) -> None:
     """Tasks that hold a slot and compute nothing, as those that ask a database do."""
 
-    def ask(number: int, rows: Iterator[int]) -> Iterator[int]:
+    def ask(number: int, rows: Iterable[int]) -> Iterable[int]:
         time.sleep(0.4 + 0.2 * (number % 7))
         return rows
 
     asked = spark.sparkContext.parallelize(range(1000), 48).mapPartitionsWithIndex(ask)
-    asked.map(lambda number: (number % 8, 1)).reduceByKey(lambda a, b: a + b, 8).collect()
+    asked.map(lambda number: (number % 8, number)).reduceByKey(max, 8).collect()
 
 
 JOBS: dict[str, Callable[[SparkSession], None]] = {

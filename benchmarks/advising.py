@@ -3,7 +3,7 @@
 Event logs of strangers are read where they are (`../shared/data/spark_logs`); without them the
 benchmark says so. The jobs of `advised_jobs.py` run on a fleet of four workers of one slot, each
 held to a share of a core by its quota, on 1, 2 and 4 of them in turns. From the log of one, the
-other two are predicted. Then every job runs with the settings advised from its log on two slots,
+other two are predicted. Then every job runs with the settings advised from its log on one slot,
 three times, and is compared with what was promised.
 
 A slot has 0.4 of a core; where other work keeps the machine busy, its quota is not to be had and
@@ -24,7 +24,7 @@ from pathlib import Path
 
 from measure import Row
 
-from headrace.advise.report import Advice, advise_on
+from headrace.advise.report import advise_on
 from headrace.errors import HeadraceError
 from headrace.observe.spark_log.local_files import find_local_logs
 from headrace.observe.spark_log.read_trace import read_trace
@@ -154,7 +154,7 @@ def prediction_rows(seen: dict[tuple[str, int], Trace]) -> Iterator[Row]:
 def advice_rows(fleet: Fleet, folder: Path, seen: dict[tuple[str, int], Trace]) -> Iterator[Row]:
     """What is promised for the advised settings, and what comes."""
     for job in JOBS:
-        advice: Advice = advise_on(seen[(job, 2)])
+        advice = advise_on(seen[(job, 1)])
         chosen = advice.chosen
         for number in range(1, REPEATS + 1):
             trace = run_job(fleet, folder, job, chosen.executors * chosen.cores)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ def kinds(advice: Advice) -> set[str]:
     return {f.kind for f in advice.findings}
 
 
-def job_of(tasks: list[tuple[float, float]], last: float, **more: Any) -> LogBook:
+def job_of(tasks: Sequence[tuple[float, float]], last: float, **more: Any) -> LogBook:
     """4 slots; a stage of 1 s to read from, then the stage in question."""
     book = LogBook()
     book.executor("1", 4)

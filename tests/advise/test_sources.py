@@ -201,21 +201,19 @@ def test_a_history_server_hands_out_its_log() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("first", "second", "told"),
     [
-        (lambda _: (404, b""), "the server answers 404"),
-        (lambda _: (500, b""), "the server answers 500"),
-        (lambda _: (200, b"<html>"), "the answer is not Spark's"),
-        (lambda _: (200, b'{"jobs": []}'), "not a list of Spark's applications"),
-        (lambda _: (200, b"[]"), "has no application"),
-        (lambda path: (200, APPS) if path == "applications" else None, "broke off"),
-        (lambda path: (200, APPS if path == "applications" else b"PK half"), "broke off"),
+        ((404, b""), None, "the server answers 404"),
+        ((500, b""), None, "the server answers 500"),
+        ((200, b"<html>"), None, "the answer is not Spark's"),
+        ((200, b'{"jobs": []}'), None, "not a list of Spark's applications"),
+        ((200, b"[]"), None, "has no application"),
+        ((200, APPS), None, "broke off"),
+        ((200, APPS), (200, b"PK half"), "broke off"),
     ],
 )
-def test_bad_servers_are_refused_in_one_line(
-    reply: Callable[[str], Reply | None], told: str
-) -> None:
-    with server(reply) as url:
+def test_bad_servers_are_refused_in_one_line(first: Reply, second: Reply | None, told: str) -> None:
+    with server(lambda path: first if path == "applications" else second) as url:
         refused = run(url)
     assert refused.exit_code == 1
     assert told in refused.stderr

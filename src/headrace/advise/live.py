@@ -20,12 +20,13 @@ from headrace.advise.sources import read_server
 from headrace.errors import InvalidInput
 from headrace.observe.spark_log.files import Log
 from headrace.observe.spark_log.read_trace import read_trace
-from headrace.observe.spark_log.rest import server_at
+from headrace.observe.spark_log.rest import TooSlow, server_at
 from headrace.observe.spark_log.trace import SUCCEEDED, Trace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+MOST_SLOW = 3  # looks in a row without an answer
 NOTHING_YET = "no task came to its end"
 
 
@@ -38,17 +39,21 @@ def follow(
 ) -> Iterator[Advice]:
     """Advice on a running application, again and again, until it has ended or is gone."""
     server = server_at(url, app)
-    seen = False
+    seen, slow = False, 0
     while True:
         try:
             trace = read_server(server)
+        except TooSlow:
+            slow += 1  # a driver under load answers later
+            if slow > MOST_SLOW:
+                raise
         except InvalidInput as error:
             if seen and "no application" not in error.message:
                 return  # it ended, and its page with it
             if NOTHING_YET not in error.message:
                 raise
         else:
-            seen = True
+            seen, slow = True, 0
             yield advise_on(trace)
             if trace.ended:
                 return

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 SPAN = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*")
-UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0}
-UNITS |= {"h": 3600.0, "d": 86400.0}
-UNITS |= {"second": 1.0, "seconds": 1.0, "minute": 60.0, "minutes": 60.0, "hours": 3600.0}
+UNITS = {
+    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1.0),
+    **{"us": 1e-6, "ms": 1e-3, "h": 3600.0, "hours": 3600.0, "d": 86400.0},
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
+}
 
 
 def in_seconds(text: str) -> float | None:

@@ -25,7 +25,7 @@ from urllib.request import Request, urlopen
 from headrace.errors import InvalidInput
 from headrace.model.nearest import nearest
 
-ANSWERS_WITHIN_S = 20
+ANSWERS_WITHIN_S = 30
 TASKS_PER_ANSWER = 20_000
 MOST_LOG_BYTES = 4 << 30
 BATCH = re.compile(r"(?:^|<br/>|\n)batch = (\d+)")
@@ -68,6 +68,8 @@ class Server:
             ) from None
         except (URLError, OSError, HTTPException) as error:
             reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+            if isinstance(error, TimeoutError) or isinstance(reason, TimeoutError):
+                raise TooSlow(f"{address}: no answer within {ANSWERS_WITHIN_S} s") from None
             raise InvalidInput(
                 f"{address}: the server stopped or is not there ({reason})"
             ) from None
@@ -126,6 +128,10 @@ class Server:
             return None  # a running driver answers so
         first = folder / names[0]
         return first.parent if first.parent != folder else first
+
+
+class TooSlow(InvalidInput):
+    """The server did not answer in time; it may later."""
 
 
 class NotThere(InvalidInput):
