@@ -119,9 +119,10 @@ def _answer(advice: Advice, asked: dict[str, Any]) -> dict[str, Any]:
 def _show(found: list[Advice], answers: list[dict[str, Any]]) -> None:
     from headrace import terminal
     from headrace.figures import duration
+    from headrace.terminal.advice import advice as show_advice
 
     for advice, answer in zip(found, answers, strict=True):
-        terminal.show(terminal.advice(advice))
+        terminal.show(show_advice(advice))
         if (asked := answer.get("what_if")) is not None:
             words = ", ".join(
                 f"{key.replace('_', ' ')} {value}"
@@ -137,6 +138,7 @@ def _show(found: list[Advice], answers: list[dict[str, Any]]) -> None:
 def _follow(url: str, app: str | None, every: float, as_json: bool) -> None:
     from headrace import terminal
     from headrace.advise.live import follow
+    from headrace.terminal.advice import advice as show_advice
 
     last: Advice | None = None
     interrupted = False
@@ -150,7 +152,7 @@ def _follow(url: str, app: str | None, every: float, as_json: bool) -> None:
     except KeyboardInterrupt:
         interrupted = True
     if last is not None and not as_json:
-        terminal.show(terminal.advice(last))
+        terminal.show(show_advice(last))
     if interrupted:
         click.get_current_context().exit(130)
 

@@ -7,7 +7,11 @@ import re
 SPAN = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*")
 UNITS = {
     **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1.0),
-    **{"us": 1e-6, "ms": 1e-3, "h": 3600.0, "hours": 3600.0, "d": 86400.0},
+    "us": 1e-6,
+    "ms": 1e-3,
+    "h": 3600.0,
+    "hours": 3600.0,
+    "d": 86400.0,
     **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
 }
 

@@ -4,7 +4,6 @@
 commands that print for people import this, because it loads rich; `--json` does not need it.
 """
 
-from headrace.terminal.advice import advice
 from headrace.terminal.changes import difference, what_if
 from headrace.terminal.console import remarks, show
 from headrace.terminal.plans import plan
@@ -15,7 +14,6 @@ from headrace.terminal.trade_off import trade_off
 from headrace.terminal.transfers import class_tables, movers, moves, safe_order
 
 __all__ = [
-    "advice",
     "class_tables",
     "comparison",
     "difference",
