@@ -20,6 +20,7 @@ from headrace.observe.spark_log.trace import StageRun, Trace
 
 MB = 2**20
 DEFAULT_START_S = 10.0  # of an executor that dynamic allocation asks for, where no log shows it
+TOGETHER_S = 1.5  # executors that came so close after the first were asked for with it
 LONGEST_START_S = 120.0
 
 
@@ -92,12 +93,15 @@ def allocation_for(
 ) -> Allocation:
     """Dynamic allocation as the settings have it, with at most so many executors."""
     least = int(_number(trace, "spark.dynamicAllocation.minExecutors", 0))
-    initial = int(_number(trace, "spark.dynamicAllocation.initialExecutors", least))
+    stated = int(_number(trace, "spark.dynamicAllocation.initialExecutors", least))
     alike = sorted(s.takes_tasks_s for s in work.fleet if s.profile == shape.profile)
+    # Vendors ask for some at once in ways that are in no setting: they came together.
+    together = sum(at <= alike[0] + TOGETHER_S for at in alike) if alike else 0
+    initial = max(stated, least, together, int(_number(trace, "spark.executor.instances", 0)))
     return Allocation(
         least=min(least, most),
         most=most,
-        initial=min(max(initial, least, int(_number(trace, "spark.executor.instances", 0))), most),
+        initial=min(initial, most),
         slots=slots,
         cores=cores,
         starts_s=_start_time(trace, work, shape),
