@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASKS = 24
-SHUFFLED = 12_000_000
-JOINED = 2_400_000
-CALLED = 1_200_000
+SCALE = float(os.environ.get("HEADRACE_JOB_SCALE", "1"))
+SHUFFLED = int(12_000_000 * SCALE)
+JOINED = int(2_400_000 * SCALE)
+CALLED = int(1_200_000 * SCALE)
+WAIT_S = SCALE
 
 
 def shuffle(spark: SparkSession) -> None:
@@ -55,7 +57,7 @@ def waiting(spark: SparkSession) -> None:
     """Tasks that hold a slot and compute nothing, as those that ask a database do."""
 
     def ask(number: int, rows: Iterable[int]) -> Iterable[int]:
-        time.sleep(0.4 + 0.2 * (number % 7))
+        time.sleep(WAIT_S * (0.4 + 0.2 * (number % 7)))
         return rows
 
     asked = spark.sparkContext.parallelize(range(1000), 48).mapPartitionsWithIndex(ask)
