@@ -134,37 +134,58 @@ def run_job(fleet: Fleet, folder: Path, job: str, slots: int, *conf: str) -> Tra
 
 
 def prediction_rows(seen: dict[tuple[str, int], Trace]) -> Iterator[Row]:
-    """Every fleet from every other; the worst, and the median of each job."""
+    """Every fleet from every other, and the median of the jobs.
+
+    Beside it the same from the first job on: a driver has no quota, and how long it takes to start
+    is the machine's affair.
+    """
     medians: list[float] = []
+    later: list[float] = []
     for job in JOBS:
         errors: list[float] = []
+        working: list[float] = []
         for slots in FLEETS:
             advice = advise_on(seen[(job, slots)])
-            for other in FLEETS:
-                if other != slots:
-                    wall_s = seen[(job, other)].wall_s
-                    told_s = advice.what_if(executors=other).wall_s
-                    error = abs(told_s / wall_s - 1)
-                    errors.append(error)
-                    what = f"{job}: {other} slots from {slots}: {told_s:.1f} s for {wall_s:.1f} s"
-                    yield Row(what, f"{error:.1%}", "<= 20 %", error <= 0.20)
+            for other in (fleet for fleet in FLEETS if fleet != slots):
+                wall_s = seen[(job, other)].wall_s
+                told_s = advice.what_if(executors=other).wall_s
+                error = abs(told_s / wall_s - 1)
+                work_s = wall_s - before_first_job(seen[(job, other)])
+                told_work_s = told_s - before_first_job(advice.trace)
+                errors.append(error)
+                working.append(abs(told_work_s / work_s - 1))
+                what = (
+                    f"{job}: {other} slots from {slots}: {told_s:.1f} s for {wall_s:.1f} s, from "
+                    f"the first job on {told_work_s:.1f} for {work_s:.1f} s ({working[-1]:.1%})"
+                )
+                yield Row(what, f"{error:.1%}", "<= 20 %", error <= 0.20)
         medians.append(statistics.median(errors))
+        later.append(statistics.median(working))
     middle = statistics.median(medians)
     yield Row("prediction, median of the jobs", f"{middle:.1%}", "<= 10 %", middle <= 0.10)
+    yield Row("prediction, the same from the first job on", f"{statistics.median(later):.1%}")
+
+
+def before_first_job(trace: Trace) -> float:
+    return (trace.jobs[0].submitted_ms - trace.start_ms) / 1000
 
 
 def advice_rows(fleet: Fleet, folder: Path) -> Iterator[Row]:
     """What is promised for the advised settings, and what comes."""
     for number in range(1, REPEATS + 1):
         for job in JOBS:
-            chosen = advise_on(run_job(fleet, folder, job, 1)).chosen
+            log = run_job(fleet, folder, job, 1)
+            chosen = advise_on(log).chosen
             trace = run_job(fleet, folder, job, chosen.executors * chosen.cores)
             got = advise_on(trace)
             slower = trace.wall_s / chosen.wall_s - 1
+            work_s = trace.wall_s - before_first_job(trace)
+            told_work_s = chosen.wall_s - before_first_job(log)
             dearer = got.replayed.core_s / 3600 / chosen.core_hours - 1
             what = (
                 f"{job}: advised {chosen.executors} executors, promised {chosen.wall_s:.1f} s and "
-                f"{chosen.core_hours:.4f} core-h; run {number}: {trace.wall_s:.1f} s"
+                f"{chosen.core_hours:.4f} core-h; run {number}: {trace.wall_s:.1f} s; from the "
+                f"first job on {told_work_s:.1f} and {work_s:.1f} s"
             )
             worse = max(slower, dearer)
             yield Row(what, f"{slower:+.1%} {dearer:+.1%}", "<= 10 %", worse <= 0.10)
