@@ -82,7 +82,6 @@ class Attached:
         self._listener = log(self._id, nothing, uri, conf, hadoop)
         self._listener.start()
         self._context.addSparkListener(self._listener)
-        self._written = 0
 
     def trace(self) -> Trace:
         """What happened since the session was attached to."""

@@ -1,6 +1,6 @@
 """Events of an application, one after the other, folded into a `Trace`.
 
-One pass, and of a task only its figures are kept: twenty-six numbers, whatever its line was long.
+One pass, and of a task only its figures are kept, however long its line is.
 """
 
 from __future__ import annotations
