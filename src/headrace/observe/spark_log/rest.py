@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
@@ -27,7 +28,6 @@ from headrace.model.nearest import nearest
 
 ANSWERS_WITHIN_S = 30
 TASKS_PER_ANSWER = 20_000
-MOST_LOG_BYTES = 4 << 30
 BATCH = re.compile(r"(?:^|<br/>|\n)batch = (\d+)")
 QUERY = re.compile(r"(?:^|<br/>|\n)id = ([0-9a-f-]{36})")
 NAME = re.compile(r"^\s*(.*?)\s*(?:<br/>|\n)\s*id = ")
@@ -56,11 +56,17 @@ class Server:
             ) from None
 
     def fetch(self, path: str) -> bytes:
+        out = io.BytesIO()
+        self.copy(path, out)
+        return out.getvalue()
+
+    def copy(self, path: str, out: IO[bytes]) -> None:
+        """Write an answer to a file: a log may be larger than memory."""
         address = f"{self.url}/api/v1/{path}"
         try:
             request = Request(address, headers={"Accept": "application/json, */*"})
             with urlopen(request, timeout=ANSWERS_WITHIN_S) as answer:
-                return answer.read(MOST_LOG_BYTES)
+                shutil.copyfileobj(answer, out)
         except HTTPError as error:
             raise NotThere(
                 f"{address}: the server answers {error.code}",
@@ -107,19 +113,22 @@ class Server:
         path = (
             f"applications/{quote(str(row['id']))}" + (f"/{attempt}" if attempt else "") + "/logs"
         )
+        packed = folder / "log.zip"
         try:
-            packed = self.fetch(path)
+            with packed.open("wb") as out:
+                self.copy(path, out)
         except NotThere:
             return None
         try:
-            with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            with zipfile.ZipFile(packed) as archive:
                 names = [n for n in archive.namelist() if not n.endswith("/")]
                 for name in names:
                     target = (folder / name).resolve()
                     if not target.is_relative_to(folder.resolve()):
                         raise InvalidInput(f"{self.url}: the log's archive leaves its folder")
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    target.write_bytes(archive.read(name))
+                    with archive.open(name) as part, target.open("wb") as out:
+                        shutil.copyfileobj(part, out)
         except (zipfile.BadZipFile, EOFError):
             raise InvalidInput(
                 f"{self.url}: the log of {row['id']} broke off on the way, or is no archive"
