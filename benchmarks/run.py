@@ -34,6 +34,7 @@ BENCHMARKS = (
     "applications",
     "adapting",
     "laboratory",
+    "advising",
 )
 
 

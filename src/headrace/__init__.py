@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from headrace.errors import HeadraceError, Infeasible, InvalidInput, Unsupported
+    from headrace.library.advice import Advice, advise, attach
     from headrace.library.case import Case, Cluster, case, example, load
     from headrace.library.changes import diff, move, move_blocks, move_safely
     from headrace.library.comparison import Comparison
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from headrace.simulate.result import Simulation
 
 __all__ = [
+    "Advice",
     "Assignment",
     "Case",
     "Cluster",
@@ -58,6 +60,8 @@ __all__ = [
     "Topology",
     "TradeOff",
     "Unsupported",
+    "advise",
+    "attach",
     "case",
     "compare",
     "diff",
@@ -79,6 +83,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Advice advise attach": "headrace.library.advice",
     "Case Cluster case example load": "headrace.library.case",
     "Comparison": "headrace.library.comparison",
     "diff move move_blocks move_safely": "headrace.library.changes",

@@ -14,6 +14,7 @@ atexit.register(gc.freeze)
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
 
 from headrace.cli import (
+    advising,
     choices,
     comparing,
     demo,
@@ -31,6 +32,7 @@ from headrace.cli import (
 from headrace.cli.shared import main
 
 __all__ = [
+    "advising",
     "choices",
     "comparing",
     "demo",

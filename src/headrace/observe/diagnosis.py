@@ -59,7 +59,7 @@ def _stage(m: ComponentFigures) -> Finding:
     runs = f"{len(m.runs)} runs of " if len(m.runs) > 1 else ""
     message = (
         f"{runs}{m.component.tasks} tasks, "
-        f"{m.work.cpu_ms / 1000:.3g} s of CPU in {m.work.run_ms / 1000:.3g} s of work, "
+        f"{_cpu(m)} in {m.work.run_ms / 1000:.3g} s of work, "
         f"{m.work.records_in:,.0f} records in, "
         f"{m.work.written_records:,.0f} ({_size(m.work.written_bytes)}) to the shuffle, "
         f"slowest task {slowest / max(median, 0.001):.3g} times the median"
@@ -78,8 +78,16 @@ def _stage(m: ComponentFigures) -> Finding:
     return Finding("stage", m.component.name, message, numbers)
 
 
+def _cpu(m: ComponentFigures) -> str:
+    known = m.work.computing is not None
+    return f"{m.work.cpu_ms / 1000:.3g} s of CPU" if known else "CPU not counted"
+
+
 def _skew(m: ComponentFigures) -> Iterator[Finding]:
-    """Slowest against median task, summed over the runs of a stage: both weigh as they delay."""
+    """Slowest against median task, summed over the runs of a stage: both weigh as they delay.
+
+    Skew is a matter of keys, so of what a shuffle brought to a task; a scan has no keys.
+    """
     runs = [run for run in m.runs if run.succeeded > 1]
     slowest = sum(run.slowest_ms for run in runs) / 1000
     median = sum(run.median_ms for run in runs) / 1000
@@ -88,23 +96,24 @@ def _skew(m: ComponentFigures) -> Iterator[Finding]:
     ratio = slowest / max(median, 0.001)
     records = sum(run.records for run in runs)
     tasks = sum(run.succeeded for run in runs) / len(runs)
-    share = sum(run.slowest_records for run in runs) / records if records else 0.0
+    share = min(sum(run.slowest_records for run in runs) / records, 1.0) if records else 0.0
     message = (
         f"its slowest task takes {slowest / len(runs):.3g} s, "
         f"its median task {median / len(runs):.3g} s: {ratio:.3g} times"
     )
-    if share > SKEWED / tasks:
+    by_key = bool(m.component.inputs) and share > SKEWED / tasks
+    if by_key:
         message += (
             f"; it reads {share:.0%} of the records, an even share is {1 / tasks:.0%}, "
             "so the keys are skewed: split the heavy ones or let adaptive execution do it"
         )
     elif records:
         message += (
-            f"; it reads {share:.0%} of the records, no more than the others, "
-            "so it is the machine or the code, not the keys"
+            f"; it reads {share:.0%} of the records: it is the machine, the split or the code, "
+            "not the keys"
         )
     numbers = {"slowest_s": slowest, "median_s": median, "ratio": ratio, "records": share}
-    yield Finding("skew", m.component.name, message, numbers)
+    yield Finding("skew" if by_key else "straggler", m.component.name, message, numbers)
 
 
 def _remote(application: Application) -> Iterator[Finding]:
@@ -114,7 +123,7 @@ def _remote(application: Application) -> Iterator[Finding]:
     share = total.remote_bytes / total.shuffle_bytes
     hosts = len({executor.host for executor in application.executors})
     executors = len(application.executors)
-    waited = total.fetch_wait_ms / max(total.run_ms, 1)
+    waited = min(total.fetch_wait_ms / max(total.run_ms, 1), 1.0)
     message = (
         f"{share:.0%} of {_size(total.shuffle_bytes)} of shuffle reads came from another "
         f"executor; spread by chance over {executors} executors on {hosts} hosts it would be "
@@ -131,7 +140,9 @@ def _remote(application: Application) -> Iterator[Finding]:
 
 def _waiting(m: ComponentFigures) -> Iterator[Finding]:
     """Tasks that run without computing: the only sign in a log of a machine that others use too."""
-    share = 1 - m.work.cpu_ms / max(m.work.run_ms, 1)
+    if (computing := m.work.computing) is None:
+        return  # not counted before Spark 2.1: unknown
+    share = 1 - computing
     if share > WAITING and share * m.work.run_ms > WAITING_COSTS_S * 1000:
         why = (
             "for Python workers, mostly"
@@ -182,13 +193,14 @@ def _executors(application: Application) -> Iterator[Finding]:
         works = [m.on[executor.id] for m in application.components if executor.id in m.on]
         work = reduce(add, works) if works else None
         run_ms = work.run_ms + work.wasted_ms if work else 0.0
-        busy[executor.node] = run_ms / max(up_ms * executor.cores, 1)
+        busy[executor.node] = min(run_ms / max(up_ms * executor.cores, 1), 1.0)
         if work and work.gc_ms > max(GC * work.run_ms, GC_COSTS_S * 1000):
-            share = work.gc_ms / work.run_ms
+            share = min(work.gc_ms / work.run_ms, 1.0)
             message = f"collects garbage {share:.0%} of its tasks' time: it is short of memory"
             yield Finding("gc", executor.node, message, {"share": share})
-        if executor.removed_ms is not None and executor.removed_ms < last:
-            after_s = (executor.removed_ms - first) / 1000
+        gone = executor.removed_ms is not None and first <= executor.removed_ms < last
+        if gone and not executor.given_back:
+            after_s = ((executor.removed_ms or first) - first) / 1000
             reason = executor.removed_reason or "no reason given"
             message = f"was lost {after_s:.3g} s into the work: {reason}"
             yield Finding("lost", executor.node, message, {"after_s": after_s})

@@ -6,12 +6,14 @@ runs in which executor is then up to Spark.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.errors import InvalidInput
+from headrace.errors import InvalidInput, Unsupported
 from headrace.model.build import build
+from headrace.model.cluster import nodes_of
 from headrace.model.document import FORMAT
 from headrace.model.problem import CPU, UNPLACED
 from headrace.model.read import Inputs
@@ -19,6 +21,9 @@ from headrace.model.read import Inputs
 MEMORY = 1
 # What Spark adds by default outside the heap: a share of the executor's memory, and at least so
 # many MB.
+# What `import spark-log` calls nodes and their types.
+FROM_A_LOG = re.compile(r"driver|executor-.+")
+LOG_TYPE = re.compile(r"\d+-core-[\d.e+]+-mb")
 JVM_OVERHEAD = 0.1
 OVERHEAD_MB = 384
 
@@ -57,6 +62,15 @@ def executors(inputs: Inputs) -> list[Executor]:
     return found
 
 
+def were_executors(inputs: Inputs) -> bool:
+    """Whether the nodes are executors of an imported event log: their names are no hosts."""
+    nodes = nodes_of(inputs)
+    return bool(nodes) and all(
+        FROM_A_LOG.fullmatch(name) and LOG_TYPE.fullmatch(node.type or "")
+        for name, node in nodes.items()
+    )
+
+
 def shapes(found: list[Executor]) -> dict[tuple[int, int], list[Executor]]:
     """Executors of the same cores and memory."""
     groups: dict[tuple[int, int], list[Executor]] = {}
@@ -67,6 +81,13 @@ def shapes(found: list[Executor]) -> dict[tuple[int, int], list[Executor]]:
 
 def spark(inputs: Inputs) -> dict[str, Any]:
     """Settings for spark-submit; all executors get the largest shape, since Spark has but one."""
+    if were_executors(inputs):
+        raise Unsupported(
+            "this plan is of an imported event log: what its executors need cannot be known from "
+            "the CPU and memory of stages, since a task of Spark holds a slot while it waits",
+            resource="spark",
+            fix="headrace export spark LOG, with the event log itself",
+        )
     found = executors(inputs)
     cores, memory_mb = max(e.cores for e in found), max(e.memory_mb for e in found)
     tasks = sum(e.tasks for e in found)
@@ -101,19 +122,19 @@ def spark(inputs: Inputs) -> dict[str, Any]:
 
 def kubernetes(inputs: Inputs, *, label: str = "kubernetes.io/hostname") -> list[dict[str, Any]]:
     """One pod template per shape, for `spark.kubernetes.executor.podTemplateFile`."""
+    pinned = not were_executors(inputs)  # an executor's name is no host to stand on
     return [
-        _pod(number, cores, memory_mb, alike, label)
+        _pod(number, cores, memory_mb, alike, label if pinned else None)
         for number, ((cores, memory_mb), alike) in enumerate(shapes(executors(inputs)).items(), 1)
     ]
 
 
 def _pod(
-    number: int, cores: int, memory_mb: int, alike: list[Executor], label: str
+    number: int, cores: int, memory_mb: int, alike: list[Executor], label: str | None
 ) -> dict[str, Any]:
     whole_mb = memory_mb + max(OVERHEAD_MB, int(memory_mb * JVM_OVERHEAD))
     size: Mapping[str, str] = {"cpu": str(cores), "memory": f"{whole_mb}Mi"}
     nodes = [e.node for e in alike]
-    term = {"matchExpressions": [{"key": label, "operator": "In", "values": nodes}]}
     apart = {
         "labelSelector": {"matchLabels": {"headrace-shape": str(number)}},
         "topologyKey": "kubernetes.io/hostname",
@@ -133,11 +154,15 @@ def _pod(
             "containers": [
                 {"name": "executor", "resources": {"requests": dict(size), "limits": dict(size)}}
             ],
-            "affinity": {
-                "nodeAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}
-                },
-                "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
-            },
+            **({} if label is None else {"affinity": _affinity(label, nodes, apart)}),
         },
+    }
+
+
+def _affinity(label: str, nodes: list[str], apart: Mapping[str, Any]) -> dict[str, Any]:
+    term = {"matchExpressions": [{"key": label, "operator": "In", "values": nodes}]}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {
+        "nodeAffinity": {required: {"nodeSelectorTerms": [term]}},
+        "podAntiAffinity": {required: [dict(apart)]},
     }

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.observe.spark_log.components import Component
+from headrace.observe.spark_log.trace import QueryProgress
 
 SPARKS_DEFAULT_MEMORY_MB = 1024.0
+GIVEN_BACK = ("idle", "driver request", "decommission", "killed by driver", "termination request")
 UNITS_MB = {"b": 2**-20, "k": 2**-10, "m": 1.0, "g": 2.0**10, "t": 2.0**20}
 
 
@@ -26,6 +28,11 @@ class Executor:
     @property
     def node(self) -> str:
         return self.id if self.id == "driver" else f"executor-{self.id}"
+
+    @property
+    def given_back(self) -> bool:
+        """Whether it went because dynamic allocation had nothing for it to do."""
+        return given_back(self.removed_reason)
 
     @property
     def type(self) -> str:
@@ -48,6 +55,7 @@ class TaskTotals:
     byte_seconds: float = 0.0  # execution memory held, over time
     cpu_ms: float = 0.0
     run_ms: float = 0.0
+    deserialize_ms: float = 0.0
     gc_ms: float = 0.0
     spilled_memory: float = 0.0
     spilled_disk: float = 0.0
@@ -70,6 +78,15 @@ class TaskTotals:
     @property
     def records_in(self) -> float:
         return self.source_records + self.shuffle_records
+
+    @property
+    def computing(self) -> float | None:
+        """The share of their time that tasks compute; None where Spark counts no CPU time.
+
+        Deserialization is in both, or in neither.
+        """
+        took = self.run_ms + self.deserialize_ms
+        return min(self.cpu_ms / took, 1.0) if self.cpu_ms > 0 and took > 0 else None
 
     @property
     def shuffle_bytes(self) -> float:
@@ -113,6 +130,7 @@ class Application:
     components: tuple[ComponentFigures, ...]
     seconds: float  # what rates are per: see `observed_seconds`
     notes: tuple[str, ...]
+    progress: tuple[QueryProgress, ...] = ()  # reports of streaming queries
 
     @property
     def streaming(self) -> bool:
@@ -140,6 +158,12 @@ def observed_seconds(runs: Sequence[Run], streaming: bool) -> float:
         busy += max(0, last - max(first, end))
         end = max(end, last)
     return max(busy / 1000, 0.001)
+
+
+def given_back(reason: str | None) -> bool:
+    """Whether an executor was removed because it was idle, or decommissioned in order."""
+    words = (reason or "").lower()
+    return any(word in words for word in GIVEN_BACK)
 
 
 def executors_at_peak(executors: Sequence[Executor]) -> tuple[Executor, ...]:

@@ -54,7 +54,7 @@ class Stage:
         # A job that foreachBatch starts belongs to the query too, but comes from a line of its own.
         if self.query is not None and site.startswith(QUERY_STARTS):
             return _query_name(self.description) or "stream"
-        return _slug(site)
+        return call_site(site)
 
     @property
     def run(self) -> tuple[str, str | int | None]:
@@ -164,7 +164,7 @@ def _names(origins: Sequence[tuple[str, str | None]]) -> list[str]:
     return names
 
 
-def _slug(site: str) -> str:
+def call_site(site: str) -> str:
     """`collect at /opt/jobs/app.py:12` -> `collect-app-12`; files of Spark and Java are omitted."""
     match = CALL_SITE.search(site.strip())
     if match is None:

@@ -22,7 +22,8 @@ TASK_INFO = (
     "`Finish Time`: LONG, `Executor ID`: STRING, Host: STRING, Failed: BOOLEAN, Killed: BOOLEAN>"
 )
 TASK_METRICS = (
-    "STRUCT<`Executor Deserialize CPU Time`: LONG, `Executor Run Time`: LONG, "
+    "STRUCT<`Executor Deserialize CPU Time`: LONG, `Executor Deserialize Time`: LONG, "
+    "`Executor Run Time`: LONG, "
     "`Executor CPU Time`: LONG, `JVM GC Time`: LONG, `Peak Execution Memory`: LONG, "
     "`Memory Bytes Spilled`: LONG, `Disk Bytes Spilled`: LONG, "
     "`Shuffle Read Metrics`: STRUCT<`Remote Bytes Read`: LONG, `Local Bytes Read`: LONG, "
@@ -58,6 +59,7 @@ STAGE_EVENTS = (
     "SparkListenerStageSubmitted",
     "SparkListenerStageCompleted",
 )
+PROGRESS_EVENT = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
 NEEDED = (*FACT_EVENTS, *STAGE_EVENTS, TASK_EVENT)
 # Nothing of these is needed. Any other event is one that this reader does not know, and is noted.
 PASSED_OVER = (
@@ -210,6 +212,7 @@ def tasks(events: DataFrame) -> DataFrame:
             "cpu_ms"
         ),
         number("`Executor Run Time`").alias("run_ms"),
+        number("`Executor Deserialize Time`").alias("deserialize_ms"),
         number("`JVM GC Time`").alias("gc_ms"),
         number("`Peak Execution Memory`").alias("peak_bytes"),
         number("`Memory Bytes Spilled`").alias("spilled_memory"),
@@ -228,6 +231,7 @@ def tasks(events: DataFrame) -> DataFrame:
 SUMMED = (
     "cpu_ms",
     "run_ms",
+    "deserialize_ms",
     "gc_ms",
     "spilled_memory",
     "spilled_disk",

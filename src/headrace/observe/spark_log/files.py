@@ -34,6 +34,8 @@ MAGIC = (
     (b"ZV\x00", "lzf"),
     (b"\x1f\x8b", "gzip"),
 )
+# Databricks writes `eventlog`, and closed parts beside it: eventlog-2021-06-15--15-00.gz
+DATABRICKS = re.compile(r"eventlog(-\d{4}-\d\d-\d\d--\d\d-\d\d(\.gz)?)?$")
 HEAD_LINES = 50  # an application says its name within its first few events
 
 
@@ -67,14 +69,16 @@ def find_logs(spark: SparkSession, path: str) -> list[Log]:
         raise InvalidInput(f"{path}: no such file or folder; {NEEDED}")
     here = _entry(spark, where)
     if not here.is_folder:
-        return [_single(here)]
+        return [single_log(here)]
     entries = _entries(spark, where)
     if here.name.startswith(ROLLING) or any(PART.match(entry.name) for entry in entries):
-        return [_rolling(here, entries)]
+        return [rolling_log(here, entries)]
+    if any(DATABRICKS.match(entry.name) and not entry.is_folder for entry in entries):
+        return [databricks_log(here, entries)]
     folders = [entry for entry in entries if entry.is_folder and entry.name.startswith(ROLLING)]
-    logs = [_rolling(folder, _entries(spark, folder.path)) for folder in folders]
+    logs = [rolling_log(folder, _entries(spark, folder.path)) for folder in folders]
     logs += [
-        _single(entry)
+        single_log(entry)
         for entry in entries
         if not entry.is_folder and not entry.name.startswith((".", "_"))
     ]
@@ -116,6 +120,23 @@ def text_files(spark: SparkSession, log: Log, folder: Path) -> tuple[list[str], 
     return texts, notes
 
 
+def copy_files(spark: SparkSession, log: Log, folder: Path) -> tuple[str, ...]:
+    """The files of a log as they are, copied from any file system into a folder."""
+    jvm = _jvm(spark)
+    copies: list[str] = []
+    for number, file in enumerate(log.files):
+        target = folder / f"{number}-{file.rpartition('/')[2]}"
+        out = jvm.java.io.FileOutputStream(str(target))
+        try:
+            jvm.org.apache.hadoop.io.IOUtils.copyBytes(
+                _stream(spark, file, None), out, 1 << 16, True
+            )
+        except _java_error() as error:
+            raise InvalidInput(f"{file}: cannot be read ({_cause(error)})") from None
+        copies.append(str(target))
+    return tuple(copies)
+
+
 def head(spark: SparkSession, log: Log) -> list[str]:
     """The first lines of a log, as many as are needed to know whose it is."""
     jvm = _jvm(spark)
@@ -132,7 +153,7 @@ def head(spark: SparkSession, log: Log) -> list[str]:
     return lines
 
 
-def _single(entry: Entry) -> Log:
+def single_log(entry: Entry) -> Log:
     return Log(
         NOT_THE_ID.sub("", entry.name),
         (entry.path,),
@@ -142,7 +163,16 @@ def _single(entry: Entry) -> Log:
     )
 
 
-def _rolling(folder: Entry, entries: list[Entry]) -> Log:
+def databricks_log(folder: Entry, entries: list[Entry]) -> Log:
+    """A cluster's log at Databricks: closed parts by their hours, then the open one."""
+    parts = [e for e in entries if DATABRICKS.match(e.name) and not e.is_folder]
+    parts.sort(key=lambda e: (e.name == "eventlog", e.name))
+    newest = max(e.modified_ms for e in parts)
+    size = sum(e.bytes for e in parts)
+    return Log(folder.name, tuple(e.path for e in parts), size, newest, False)
+
+
+def rolling_log(folder: Entry, entries: list[Entry]) -> Log:
     """The parts of a rolling log in order; a compacted part replaces all before it."""
     parts = [(int(match[1]), entry) for entry in entries if (match := PART.match(entry.name))]
     if not parts:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -24,6 +25,8 @@ from headrace.observe.spark_log.application import (
 )
 from headrace.observe.spark_log.components import Component, Stage, fold
 from headrace.observe.spark_log.files import NEEDED, Log, text_files
+from headrace.observe.spark_log.stream_events import progress_of
+from headrace.observe.spark_log.trace import QueryProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +51,7 @@ def read_application(spark: SparkSession, log: Log) -> Application:
         facts = [row.asDict() for row in about.collect()]
         described = events.stages(events.parse_events(lines, events.STAGE_EVENTS))
         stages = [_stage(row.asDict()) for row in described.collect()]
+        progress = _progress(lines, kinds)
         with _persist(events.tasks(events.parse_events(lines, (events.TASK_EVENT,)))) as tasks:
             components, measured = _measure(spark, tasks, stages, notes, log)
     executors = _executors(facts)
@@ -79,7 +83,21 @@ def read_application(spark: SparkSession, log: Log) -> Application:
         components=tuple(measured),
         seconds=observed_seconds([run for m in measured for run in m.runs], streaming),
         notes=tuple(notes),
+        progress=progress,
     )
+
+
+def _progress(lines: DataFrame, kinds: Mapping[str, tuple[int, int]]) -> tuple[QueryProgress, ...]:
+    """The reports of streaming queries; there are few of them, one per micro-batch."""
+    from pyspark.sql import functions as F
+
+    if events.PROGRESS_EVENT not in kinds:
+        return ()
+    found: list[QueryProgress] = []
+    for row in lines.where(F.col("event") == events.PROGRESS_EVENT).collect():
+        with suppress(ValueError, KeyError, TypeError):  # cut off
+            found.append(progress_of(json.loads(row["value"])["progress"]))
+    return tuple(sorted(found, key=lambda p: (p.at_ms, p.query)))
 
 
 @contextmanager

@@ -1,0 +1,191 @@
+"""How true the replay is: of logs under their own settings, of fleets it has not seen, of advice.
+
+Event logs of strangers are read where they are (`../shared/data/spark_logs`); without them the
+benchmark says so. The jobs of `advised_jobs.py` run on a fleet of four workers of one slot, each
+held to a share of a core by its quota, on 1, 2 and 4 of them in turns. From the log of one, the
+other two are predicted. Then, three times, every job runs on one slot and, right after, with the
+settings advised from that log, and is compared with what was promised: a machine that others use is
+not the same an hour later.
+
+A slot has 0.4 of a core; where other work keeps the machine busy, its quota is not to be had and
+the figures say more about the machine than about the replay. HEADRACE_SLOT_CPU=20 gives it 0.2;
+HEADRACE_JOB_SCALE=0.5 halves the work.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from measure import Row
+
+from headrace.advise.report import advise_on
+from headrace.errors import HeadraceError
+from headrace.observe.spark_log.local_files import find_local_logs
+from headrace.observe.spark_log.read_trace import read_trace
+from headrace.observe.spark_log.trace import Trace
+from headrace.run.fleet import Fleet, local_fleet
+from headrace.run.machines import Machine
+
+STRANGERS = Path(__file__).resolve().parents[2] / "shared" / "data" / "spark_logs"
+PROGRAM = Path(__file__).with_name("advised_jobs.py")
+SLOT_CPU = float(os.environ.get("HEADRACE_SLOT_CPU", "40"))
+JOBS = ("waiting", "shuffle", "python-function", "skewed-join")
+FLEETS = (4, 2, 1)
+REPEATS = 3
+LARGE_BYTES = 100 << 20
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """Replay, speed, prediction, advice."""
+    yield from replay_rows()
+    yield from speed_rows()
+    if not quick:
+        with ExitStack() as ending:
+            kept = os.environ.get("HEADRACE_ADVISING")  # a folder to keep the logs in
+            folder = Path(kept or ending.enter_context(tempfile.TemporaryDirectory()))
+            yield from fleet_rows(folder)
+
+
+def replay_rows() -> Iterator[Row]:
+    """Every log under its own settings."""
+    if not STRANGERS.exists():
+        yield Row("replay of strangers' logs: they are not on this machine", "")
+        return
+    errors: list[float] = []
+    for path in sorted(STRANGERS.iterdir()):
+        if path.suffix == ".md":
+            continue
+        advice = advise_on(read_trace(find_local_logs(path)[0]))
+        errors.append(advice.error)
+        jobs_s = sum(max((j.ended_ms or 0) - j.submitted_ms, 0) for j in advice.trace.jobs) / 1000
+        ours_s = sum(last - first for first, last in advice.replayed.jobs)
+        what = (
+            f"replay {path.name[:44]}: {advice.trace.wall_s:.1f} s, replayed "
+            f"{advice.replayed.wall_s:.1f} s; its jobs alone {jobs_s:.1f} and {ours_s:.1f} s"
+        )
+        yield Row(what, f"{advice.error:.2%}", "<= 25 %", advice.error <= 0.25)
+    middle = statistics.median(errors)
+    yield Row("replay, median over the logs", f"{middle:.2%}", "<= 10 %", middle <= 0.10)
+
+
+def speed_rows() -> Iterator[Row]:
+    """A log of 100 MB: the lines of a large one, until there are enough."""
+    source = STRANGERS / "nds_q72_dataproc_2_2.zstd"
+    if not source.exists():
+        return
+    from headrace.observe.spark_log.local_files import read_lines
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "large"
+        written = 0
+        lines = list(read_lines(source, []))
+        tasks = [line for line in lines if b'"SparkListenerTask' in line[:40]]
+        with file.open("wb") as out:
+            for batch in (lines, tasks, tasks, tasks):
+                for line in batch:
+                    if written < LARGE_BYTES:
+                        written += out.write(line + b"\n")
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "headrace.cli", "advise", str(file), "--json"],
+            capture_output=True,
+            check=True,
+        )
+        took = time.perf_counter() - began
+    assert done.stdout.startswith(b"{")
+    yield Row(f"headrace advise on {written >> 20} MB", f"{took:.1f} s", "<= 30 s", took <= 30)
+
+
+def fleet_rows(folder: Path) -> Iterator[Row]:
+    """Prediction and advice on a fleet with limits."""
+    machines = [Machine(f"slot-{i}", f"127.0.0.{i + 1}", 1, 768, cpu=SLOT_CPU) for i in range(1, 5)]
+    try:
+        with local_fleet(machines, folder / "fleet", limits=("cpu",)) as fleet:
+            seen = {
+                (job, slots): run_job(fleet, folder / "seen", job, slots)
+                for job in JOBS
+                for slots in FLEETS
+            }
+            yield from prediction_rows(seen)
+            yield from advice_rows(fleet, folder / "advised")
+    except HeadraceError as error:
+        yield Row(f"prediction: {error.message}", "")
+
+
+def run_job(fleet: Fleet, folder: Path, job: str, slots: int, *conf: str) -> Trace:
+    """One application on so many slots, and its log."""
+    folder.mkdir(parents=True, exist_ok=True)
+    before = set(folder.iterdir())
+    subprocess.run(
+        [sys.executable, str(PROGRAM), job, fleet.master, str(slots), str(folder), *conf],
+        capture_output=True,
+        check=True,
+    )
+    (log,) = set(folder.iterdir()) - before
+    return read_trace(find_local_logs(log)[0])
+
+
+def prediction_rows(seen: dict[tuple[str, int], Trace]) -> Iterator[Row]:
+    """Every fleet from every other, and the median of the jobs.
+
+    Beside it the same from the first job on: a driver has no quota, and how long it takes to start
+    is the machine's affair.
+    """
+    medians: list[float] = []
+    later: list[float] = []
+    for job in JOBS:
+        errors: list[float] = []
+        working: list[float] = []
+        for slots in FLEETS:
+            advice = advise_on(seen[(job, slots)])
+            for other in (fleet for fleet in FLEETS if fleet != slots):
+                wall_s = seen[(job, other)].wall_s
+                told_s = advice.what_if(executors=other).wall_s
+                error = abs(told_s / wall_s - 1)
+                work_s = wall_s - before_first_job(seen[(job, other)])
+                told_work_s = told_s - before_first_job(advice.trace)
+                errors.append(error)
+                working.append(abs(told_work_s / work_s - 1))
+                what = (
+                    f"{job}: {other} slots from {slots}: {told_s:.1f} s for {wall_s:.1f} s, from "
+                    f"the first job on {told_work_s:.1f} for {work_s:.1f} s ({working[-1]:.1%})"
+                )
+                yield Row(what, f"{error:.1%}", "<= 20 %", error <= 0.20)
+        medians.append(statistics.median(errors))
+        later.append(statistics.median(working))
+    middle = statistics.median(medians)
+    yield Row("prediction, median of the jobs", f"{middle:.1%}", "<= 10 %", middle <= 0.10)
+    yield Row("prediction, the same from the first job on", f"{statistics.median(later):.1%}")
+
+
+def before_first_job(trace: Trace) -> float:
+    return (trace.jobs[0].submitted_ms - trace.start_ms) / 1000
+
+
+def advice_rows(fleet: Fleet, folder: Path) -> Iterator[Row]:
+    """What is promised for the advised settings, and what comes."""
+    for number in range(1, REPEATS + 1):
+        for job in JOBS:
+            log = run_job(fleet, folder, job, 1)
+            chosen = advise_on(log).chosen
+            trace = run_job(fleet, folder, job, chosen.executors * chosen.cores)
+            got = advise_on(trace)
+            slower = trace.wall_s / chosen.wall_s - 1
+            work_s = trace.wall_s - before_first_job(trace)
+            told_work_s = chosen.wall_s - before_first_job(log)
+            dearer = got.replayed.core_s / 3600 / chosen.core_hours - 1
+            what = (
+                f"{job}: advised {chosen.executors} executors, promised {chosen.wall_s:.1f} s and "
+                f"{chosen.core_hours:.4f} core-h; run {number}: {trace.wall_s:.1f} s; from the "
+                f"first job on {told_work_s:.1f} and {work_s:.1f} s"
+            )
+            worse = max(slower, dearer)
+            yield Row(what, f"{slower:+.1%} {dearer:+.1%}", "<= 10 %", worse <= 0.10)
