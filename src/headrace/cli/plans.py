@@ -27,7 +27,7 @@ from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from headrace.library.case import Case
-    from headrace.model.document import Headroom
+    from headrace.model.section import Headroom
     from headrace.model.what_if import WhatIf
     from headrace.planner import Outcome
 

@@ -103,7 +103,8 @@ def _stretch(node: Ints, busy: Floats, cores: Floats) -> Floats:
 
 def _normal(x: Floats) -> Floats:
     """The normal distribution, to three digits."""
-    return 1 / (1 + np.exp(-1.5976 * x - 0.07056 * x**3))
+    near = np.clip(x, -8.0, 8.0)  # further out it is 0 or 1
+    return 1 / (1 + np.exp(-1.5976 * near - 0.07056 * near**3))
 
 
 def hop_s(problem: Problem, workers: Workers) -> list[tuple[Stream, float]] | None:

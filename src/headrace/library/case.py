@@ -10,12 +10,13 @@ from typing import Any
 
 from headrace.errors import InvalidInput
 from headrace.model.build import build
-from headrace.model.document import FORMAT, SECTIONS, Headroom
+from headrace.model.document import FORMAT, SECTIONS
 from headrace.model.headroom import with_headroom
 from headrace.model.output import save, text_for
 from headrace.model.plan import made_from
 from headrace.model.problem import Problem
 from headrace.model.read import Inputs, read, validated
+from headrace.model.section import Headroom
 from headrace.model.topology import Topology
 from headrace.model.what_if import WhatIf, apply_change
 from headrace.model.workload import Workload

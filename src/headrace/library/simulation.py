@@ -8,9 +8,10 @@ from typing import Any, cast
 
 from headrace.errors import InvalidInput
 from headrace.library.verbs import as_plan
-from headrace.model.document import FORMAT, Document, Event
+from headrace.model.document import FORMAT, Document
 from headrace.model.problem import Assignment
 from headrace.model.read import File, parse, read_text, validated
+from headrace.model.simulation_sections import Event
 from headrace.planner import Plan
 from headrace.simulate.result import Simulation
 from headrace.simulate.simulating import DEFAULT_S

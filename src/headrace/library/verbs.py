@@ -13,8 +13,8 @@ from headrace.judge.explain import Costly, Explanation, costly_streams, explain_
 from headrace.judge.report import judge as judge_assignment
 from headrace.library.case import Case, Source, as_case, load
 from headrace.library.comparison import Comparison
-from headrace.model.document import Headroom
 from headrace.model.plan import assignment_from
+from headrace.model.section import Headroom
 from headrace.planner import Outcome, Plan, TradeOff
 from headrace.planner.placing import check_objective
 from headrace.registry import By, names

@@ -9,9 +9,10 @@ import numpy as np
 from headrace.errors import InvalidInput
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.components import expand
-from headrace.model.document import Key, MachineType, Node
+from headrace.model.document import MachineType, Node
 from headrace.model.nearest import nearest
 from headrace.model.read import Inputs
+from headrace.model.section import Key
 
 
 def nodes_of(inputs: Inputs) -> dict[str, Node]:

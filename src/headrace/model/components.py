@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.errors import InvalidInput
-from headrace.model.document import BareTask, Component, Key, Topology
+from headrace.model.document import BareTask, Component, Topology
 from headrace.model.nearest import nearest
 from headrace.model.read import Inputs
+from headrace.model.section import Key
 
 RANGE = re.compile(r"\{([0-9]{1,9})\.\.([0-9]{1,9})\}")
 LONGEST_RANGE = 1_000_000

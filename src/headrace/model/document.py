@@ -8,41 +8,25 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field
+
+from headrace.model.section import (
+    Count,
+    Headroom,
+    Index,
+    NotNegative,
+    Positive,
+    Scalar,
+    Section,
+    no_switch,
+)
+from headrace.model.simulation_sections import Arrivals, Event, Latency, Service
 
 FORMAT = "headrace/1"
 
 Grouping = Literal[
     "shuffle", "none", "custom", "fields", "global", "all", "direct", "local-or-shuffle"
 ]
-
-
-def no_switch(value: Any) -> Any:
-    """Refuse true and false, which would count as 1 and 0."""
-    if isinstance(value, bool):
-        raise PydanticCustomError("float_type", "a number is needed")
-    return value
-
-
-# The range comes before the check, or the JSON Schema would lose it.
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(no_switch)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(no_switch)]
-Share = Annotated[
-    float, Field(ge=0, lt=1, allow_inf_nan=False), BeforeValidator(no_switch)
-]  # of a whole, which itself is never meant
-Count = Annotated[int, Field(ge=1, le=100_000_000), BeforeValidator(no_switch)]
-Index = Annotated[int, Field(ge=0, le=1_000_000), BeforeValidator(no_switch)]
-Scalar = bool | int | float | str | None
-Headroom = Share | dict[str, Share]  # of every resource, or resource -> share
-Key = str | int  # one step of a path in a file: a name in a mapping, or a position in a list
-
-
-class Section(BaseModel):
-    """A mapping of the file; keys it does not know are errors."""
-
-    # Built on first use: a command that reads no file does not wait for it.
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Input(Section):
@@ -312,58 +296,6 @@ class PlanSection(Section):
     tasks: dict[str, Count] | None = None
     machines: dict[str, int] | None = None
     components: dict[str, Rented] | None = None
-
-
-class Arrivals(Section):
-    """How tuples arrive before the spouts, at the rates that the spouts have."""
-
-    kind: Literal["constant", "poisson", "on-off", "trace", "daily"] = Field(
-        default="poisson",
-        description="evenly, by chance, in bursts, as a curve says, or as the sun does",
-    )
-    on_s: Positive = Field(default=10.0, description="on-off: mean length of a burst")
-    off_s: NotNegative = Field(default=10.0, description="on-off: mean length of a pause")
-    points: tuple[tuple[NotNegative, NotNegative], ...] = Field(
-        default=(), description="trace: [[seconds, tuples/s over all spouts], ..], held in between"
-    )
-    file: str | None = Field(
-        default=None, description="trace: a CSV file with seconds,tuples/s in every line"
-    )
-    amplitude: Annotated[float, Field(ge=0, le=1), BeforeValidator(no_switch)] = Field(
-        default=0.5, description="daily: share of the rate by which it rises and falls"
-    )
-    peak_s: NotNegative = Field(default=43200.0, description="daily: second of the day's peak")
-
-
-class Service(Section):
-    """How long a tuple's service takes, around its mean."""
-
-    kind: Literal["constant", "exponential"] = "exponential"
-    cv: NotNegative | None = Field(
-        default=None, description="coefficient of variation, instead of a kind: a gamma law"
-    )
-
-
-class Latency(Section):
-    """Milliseconds that a tuple travels, by the highest level that it crosses."""
-
-    worker: NotNegative = Field(default=0.0, description="between workers of a node")
-    node: NotNegative = Field(default=0.1, description="between nodes of a rack")
-    rack: NotNegative = Field(default=0.5, description="between racks")
-
-
-class Event(Section):
-    """Something that happens while a plan runs: one of these at a moment."""
-
-    at: NotNegative = Field(description="simulated second")
-    rate: NotNegative | None = Field(default=None, description="factor of all given rates")
-    plan: str | None = Field(default=None, description="a plan file to change to")
-    lose: str | None = Field(default=None, description="a node that fails")
-    join: str | None = Field(default=None, description="a node that comes back, empty")
-    hot: str | None = Field(default=None, description="a task whose key becomes hot")
-    share: Annotated[float, Field(gt=0, le=1), BeforeValidator(no_switch)] = Field(
-        default=0.5, description="hot: share of its component's tuples that it gets"
-    )
 
 
 class Document(Section):

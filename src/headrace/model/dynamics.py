@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from headrace.model.document import Arrivals
     from headrace.model.read import Inputs
+    from headrace.model.simulation_sections import Arrivals
 
 Points = tuple[tuple[float, float], ...]
 
@@ -33,7 +33,7 @@ class Dynamics:
 
 def dynamics_of(inputs: Inputs) -> Dynamics:
     """What the files say, and what is assumed where they do not."""
-    from headrace.model.document import Arrivals, Latency, Service
+    from headrace.model.simulation_sections import Arrivals, Latency, Service
 
     document = inputs.document
     arrivals = document.arrivals or Arrivals()

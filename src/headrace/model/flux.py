@@ -28,9 +28,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from headrace.errors import InvalidInput, Unsupported
-from headrace.model.document import FORMAT, Count, Key, NotNegative, Positive
+from headrace.model.document import FORMAT
 from headrace.model.nearest import nearest
 from headrace.model.read import File, parse, read_text, validate_file_as
+from headrace.model.section import Count, Key, NotNegative, Positive
 
 NEEDED = "a Flux file is YAML with `name`, `spouts`, `bolts` and `streams`"
 LARGEST = 4_000_000  # characters; a Flux file is written by hand

@@ -13,10 +13,11 @@ from functools import lru_cache
 import numpy as np
 
 from headrace.errors import HeadraceError, Infeasible
-from headrace.model.document import FORMAT, Headroom
+from headrace.model.document import FORMAT
 from headrace.model.nearest import nearest
 from headrace.model.problem import Problem
 from headrace.model.read import Inputs, validated
+from headrace.model.section import Headroom
 
 BANDWIDTH = "bandwidth_mbps"
 

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from headrace.model.document import Document, Key
+from headrace.model.document import Document
 from headrace.model.nearest import nearest
+from headrace.model.section import Key
 
 # What validation says of a row of `traffic` that does not have the shape of one.
 ROW_SHAPE = ("missing", "too_long", "tuple_type")

@@ -14,9 +14,10 @@ from typing import Any, Literal, cast
 from pydantic import Field
 
 from headrace.errors import InvalidInput
-from headrace.model.document import FORMAT, Count, Grouping, Index, NotNegative, Positive, Section
+from headrace.model.document import FORMAT, Grouping
 from headrace.model.nearest import nearest
 from headrace.model.read import File, parse, read_text, validate_file_as
+from headrace.model.section import Count, Index, NotNegative, Positive, Section
 
 NEEDED = "a production cluster is a JSON object with `nodes` and `topologies`"
 GROUPINGS: dict[str, Grouping] = {

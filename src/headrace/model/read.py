@@ -16,8 +16,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from headrace.errors import InvalidInput
-from headrace.model.document import FORMAT, SECTIONS, Document, Key
+from headrace.model.document import FORMAT, SECTIONS, Document
 from headrace.model.mistakes import explain_mistakes, kind_of
+from headrace.model.section import Key
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from headrace.model.cluster import nodes_of
-from headrace.model.document import Facts, Headroom, Machine
+from headrace.model.document import Facts, Machine
 from headrace.model.headroom import BANDWIDTH, headroom_in, headroom_of, headroom_share
 from headrace.model.problem import Problem
+from headrace.model.section import Headroom
 from headrace.model.workload import Workload
 
 Thing = TypeVar("Thing", bound=Machine | Facts)

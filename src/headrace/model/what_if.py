@@ -14,10 +14,11 @@ from typing import Any, cast
 
 from headrace.errors import HeadraceError, Infeasible, InvalidInput
 from headrace.model.components import expand
-from headrace.model.document import Document, Key
+from headrace.model.document import Document
 from headrace.model.mistakes import known_keys
 from headrace.model.nearest import nearest
 from headrace.model.read import Inputs, dotted, validated
+from headrace.model.section import Key
 
 Content = dict[str, Any]
 # Sections where a name may be new; a wrong one is found when it is used.

@@ -11,8 +11,8 @@ from headrace.judge.rate import batch_seconds
 from headrace.judge.traffic import Workers, traffic
 from headrace.judge.use import use
 from headrace.model.arrays import Floats, Ints
-from headrace.model.document import Event
 from headrace.model.problem import Assignment, Problem
+from headrace.model.simulation_sections import Event
 from headrace.simulate.arrivals import Curve, mean_factor, with_factors
 from headrace.simulate.fluid import rate_events
 from headrace.simulate.layout import sink_numbers

@@ -11,12 +11,12 @@ import numpy as np
 
 from headrace.errors import InvalidInput
 from headrace.model.arrays import Floats
-from headrace.model.document import Event
 from headrace.model.keys import KEYED_BY
 from headrace.model.nearest import nearest
 from headrace.model.plan import read_assignment
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.read import read
+from headrace.model.simulation_sections import Event
 from headrace.move.change import arrivals, find_moving_tasks, volumes_between
 from headrace.move.optimal import optimal
 from headrace.simulate.arrivals import Curve

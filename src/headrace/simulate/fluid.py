@@ -11,8 +11,8 @@ import numpy as np
 
 from headrace.errors import Unsupported
 from headrace.model.arrays import Floats, Ints, totals
-from headrace.model.document import Event
 from headrace.model.problem import UNPLACED, Assignment, Problem
+from headrace.model.simulation_sections import Event
 from headrace.simulate.arrivals import Curve, mean_factor, with_factors
 from headrace.simulate.layout import placed_on, sink_numbers
 from headrace.simulate.track import Track

@@ -8,8 +8,8 @@ import numpy as np
 
 from headrace.errors import InvalidInput, Unsupported
 from headrace.model.arrays import Floats
-from headrace.model.document import Event
 from headrace.model.problem import UNPLACED, Assignment, Problem
+from headrace.model.simulation_sections import Event
 from headrace.simulate.arrivals import rate_curve
 from headrace.simulate.confidence import warm_up_spans
 from headrace.simulate.result import Simulation

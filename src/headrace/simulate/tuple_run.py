@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headrace.model.arrays import Floats
-from headrace.model.document import Event
 from headrace.model.problem import Assignment, Problem
+from headrace.model.simulation_sections import Event
 from headrace.simulate.arrivals import Curve, with_factors
 from headrace.simulate.events import actions_of
 from headrace.simulate.track import Track
