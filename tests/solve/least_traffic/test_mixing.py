@@ -23,6 +23,11 @@ from headrace.solve.least_traffic.search import least_crossing_search
 from headrace.solve.least_traffic.terms import terms_of
 
 
+def never(search: object, budget: int) -> bool:
+    """No mixing, whatever the search."""
+    return False
+
+
 def operators(seed: int, classes: int = 50, nodes: int = 45, tasks: int = 12) -> Instance:
     """Components of several tasks, each reading one or two before it, on nodes 3:2:1."""
     rng = np.random.default_rng(seed)
@@ -120,7 +125,7 @@ def test_mixing_crosses_less_than_annealing_alone(
     instance = operators(seed, classes=100, nodes=30, tasks=20)
     mixed = least_crossing_search(instance, steps=600_000)
     again = least_crossing_search(instance, steps=600_000)
-    monkeypatch.setattr(search_module, "mixing_pays", lambda *_: False)
+    monkeypatch.setattr(search_module, "mixing_pays", never)
     annealed = least_crossing_search(instance, steps=600_000)
     assert mixed is not None
     assert again is not None

@@ -66,7 +66,7 @@ def crossing_bound_by_topology(
             best.crossing = max(best.crossing, best.total - estimate.upper)
             best.hoped = max(best.total - estimate.hoped, best.crossing)
             best.spent, best.looking = best.looking, 0.0
-    value = sum(t.crossing for t in topologies if t is not None)
+    value = float(sum(t.crossing for t in topologies if t is not None))
     return (value, "column-generation") if value > 0.0 else (0.0, "trivial")
 
 

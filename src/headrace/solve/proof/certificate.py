@@ -55,16 +55,16 @@ def kept_bounds(q: Quotient, work: Work) -> Bounds:
 
 def _raise_prices(master: Master, work: Work) -> Bounds:
     """Bounds from prices that are raised by less and less."""
-    prices: Prices | None = None
+    prices = yield from converge(master, None, work)
     for scale in 1.0 + np.array(RAISES):
-        found = True
-        while found:
-            prices = converge(master, prices, work, scale)
+        worth: Floats | None = None
+        while worth is None:
             if prices is None or work.spent():
                 return
             worth = yield from _sure_worth(master, prices, scale, work)
-            found = worth is None
-            if worth is not None:
+            if worth is None:
+                prices = yield from converge(master, prices, work)
+            else:
                 upper = scale * float(prices.task @ master.q.count) + float(worth @ master.q.nodes)
                 yield Estimate(min(upper, master.total), prices.program)
 
@@ -90,7 +90,7 @@ def _search_closer(master: Master, work: Work) -> Bounds:
     prices: Prices | None = None
     best, patterns = master.total, -1
     while patterns < len(master.pattern):
-        prices = converge(master, prices, work)
+        prices = yield from converge(master, prices, work)
         patterns = len(master.pattern)
         if prices is None or work.spent():
             return
@@ -154,5 +154,6 @@ def search_patterns(
         work.spend(each * (int(search.nodes[0]) - before))
         if hits and any_will_do:
             break
-        yield
+        if search.depth[0] >= 0:
+            yield
     return float(search.floor[0]), found[: min(hits, BEST_FOUND)]

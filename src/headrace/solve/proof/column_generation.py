@@ -22,7 +22,14 @@ from headrace.solve.proof.greedy_patterns import grow_patterns
 from headrace.solve.proof.integer_program import Budget, IntegerProgram, maximise
 from headrace.solve.proof.knapsack import Knapsack, KnapsackSearch
 from headrace.solve.proof.knapsack_search import advance_search, start_search
-from headrace.solve.proof.prices import Master, Work, converge, master_of, solve_master
+from headrace.solve.proof.prices import (
+    Master,
+    Work,
+    converge,
+    master_of,
+    solve_master,
+    without_pause,
+)
 from headrace.solve.symmetry import Quotient, traffic_inside
 
 NodePatterns = list[tuple[int, Ints]]  # (node class, pattern) of each node that holds something
@@ -65,7 +72,8 @@ def most_kept(
     master = master_of(q)
     for j, pattern in start or []:
         master.add(j, pattern[None])
-    converge(master, None, Work(deadline=budget.deadline))  # good patterns to start with
+    # Good patterns to start with.
+    without_pause(converge(master, None, Work(deadline=budget.deadline)))
     value = _value(q, start)
     prices = _relax(master, value, budget)
     if prices is None:

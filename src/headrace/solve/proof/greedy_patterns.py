@@ -35,7 +35,8 @@ def grow_pattern(knapsack: Knapsack, price: Floats, seed: int, pattern: Ints) ->
     total = 0.0
     filling = True
     entering, leaving = seed, NONE
-    for _ in range(8 * len(price)):  # exchanges always gain, the limit only guards against rounding
+    # Exchanges always gain; the limit only guards against rounding.
+    for _ in range(knapsack.most.sum() + 8 * len(price)):
         if leaving >= 0:
             pattern[leaving] -= 1
             total -= gain[leaving] - weight[leaving, leaving]

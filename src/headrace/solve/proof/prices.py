@@ -9,7 +9,7 @@ never more. What it says is a guess at the bound; `certificate` makes it one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -109,13 +109,16 @@ def master_of(q: Quotient) -> Master:
     return master
 
 
-def converge(master: Master, known: Prices | None, work: Work, scale: float = 1.0) -> Prices | None:
-    """Prices at which greed finds no pattern that pays more than `scale` times its tasks' prices.
+def converge(
+    master: Master, known: Prices | None, work: Work
+) -> Generator[None, None, Prices | None]:
+    """Prices at which greed finds no pattern that pays more than its tasks' prices.
 
-    Starts from prices known; None where the work is spent before there are any.
+    Starts from prices known; None where the work is spent before there are any. Pauses after every
+    round.
     """
     q, tolerance = master.q, 1e-9 * master.total
-    # What it was worth to nodes may have changed: more patterns are known, or the scale is another.
+    # What they are worth to nodes may have changed: more patterns are known.
     best = None if known is None else replace(known, guess=np.inf)
     penalty = 2.0 * master.unit  # for a task left out
     while not work.spent():
@@ -127,12 +130,12 @@ def converge(master: Master, known: Prices | None, work: Work, scale: float = 1.
         added, smoothing = 0, 0.0 if best is None else SMOOTHING
         while True:
             trial = task if best is None else smoothing * best.task + (1 - smoothing) * task
-            found, worth = _grow(master, scale * trial, work)
-            guess = float(trial @ q.count + (worth / scale) @ q.nodes)
+            found, worth = _grow(master, trial, work)
+            guess = float(trial @ q.count + worth @ q.nodes)
             if best is None or guess < best.guess - tolerance:
-                best = Prices(trial, worth / scale, guess, value)
+                best = Prices(trial, worth, guess, value)
             for j, patterns in enumerate(found):
-                gain = traffic_inside(q, patterns) - scale * (patterns @ task + node[j])
+                gain = traffic_inside(q, patterns) - patterns @ task - node[j]
                 order = np.argsort(-gain, kind="stable")
                 pays = order[gain[order] > tolerance]
                 added += master.add(j, patterns[pays], NEW_PATTERNS)
@@ -144,7 +147,17 @@ def converge(master: Master, known: Prices | None, work: Work, scale: float = 1.
             if left_out <= 1e-7 or penalty > MOST_PENALTY * master.total:
                 break
             penalty, best = 10.0 * penalty, None
+        yield
     return best
+
+
+def without_pause(prices: Generator[None, None, Prices | None]) -> Prices | None:
+    """The same in one go."""
+    while True:
+        try:
+            next(prices)
+        except StopIteration as end:
+            return end.value
 
 
 def _grow(master: Master, price: Floats, work: Work) -> tuple[list[Ints], Floats]:
