@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import re
@@ -49,7 +48,9 @@ def require_spark(what: str, *, otherwise: str | None = None) -> None:
             resource="spark",
             fix="pip install 'headrace[spark]'" + (f", or {otherwise}" if otherwise else ""),
         )
-    check_version(importlib.metadata.version("pyspark"))
+    from importlib.metadata import version
+
+    check_version(version("pyspark"))
 
 
 def check_version(version: str) -> None:

@@ -30,7 +30,6 @@ from headrace.place.building_blocks.one_thread import (
     rate_of_threads,
     thread_limits,
 )
-from headrace.place.building_blocks.short_batch import shorten_batch
 from headrace.place.building_blocks.too_little_room import too_little_room
 from headrace.place.building_blocks.topologies import sum_demand_by_node
 from headrace.place.building_blocks.workers import workers_inside
@@ -105,6 +104,9 @@ def search_counts(
         x = raise_rate(problem, classes, found.x, request)
         return reduce_traffic_at_same_rate(problem, classes, x, request)
     if objective == "batch":
+        # Loads other schedulers, which the start of a command should not wait for.
+        from headrace.place.building_blocks.short_batch import shorten_batch
+
         return shorten_batch(problem, classes, found.x, request)
     return even_out_load(problem, classes, found.x, request)
 

@@ -6,7 +6,6 @@ that cannot, is stopped from outside.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -25,6 +24,8 @@ COMPILING_S = 180.0  # seconds more for a child that has to compile kernels, whi
 
 def can_limit() -> bool:
     """Whether this process can have children that share its memory: not on every system."""
+    import multiprocessing
+
     return sys.platform == "linux" and not multiprocessing.current_process().daemon
 
 
@@ -33,6 +34,8 @@ def answer_within(seconds: float, make: Callable[[], Answer]) -> Answer:
 
     The child is a copy of this process, so `make` may be any function; what it gives is pickled.
     """
+    import multiprocessing
+
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_send_answer, args=(sender, make), daemon=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -11,9 +12,11 @@ from headrace.figures import NONE, duration, number, percent, sustained_rate
 from headrace.planner import Yardstick, best, yardstick
 from headrace.planner.result import Outcome, Plan
 from headrace.registry import Entry
-from headrace.simulate.result import Simulation
 from headrace.terminal.console import bullets, table
 from headrace.words import plan_of, plans_of, reasons
+
+if TYPE_CHECKING:
+    from headrace.simulate.result import Simulation
 
 Cell = Callable[[Plan], str]
 

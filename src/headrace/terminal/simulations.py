@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
 from headrace.figures import NONE, number, percent, plural
-from headrace.simulate.confidence import Interval
-from headrace.simulate.result import Simulation
 from headrace.terminal.console import MOST_ROWS, bullets, count_rest, table
 from headrace.terminal.plans import bar
 from headrace.words import simulated
+
+if TYPE_CHECKING:
+    from headrace.simulate.confidence import Interval
+    from headrace.simulate.result import Simulation
 
 
 def simulation(found: Simulation) -> RenderableType:
