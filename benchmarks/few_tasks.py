@@ -1,6 +1,6 @@
 """Sized plans have few tasks: at most 1.2 times the fewest that reach 99 % of the best rate.
 
-    python benchmarks/few_tasks.py --seed 7000 --workloads 50    # others than those of run.py
+    python benchmarks/few_tasks.py --seed 9000 --workloads 50    # others than those of run.py
 
 The fewest are bounded from below by an integer program that knows nothing of our search: it chooses
 for every component how many tasks it has, and on which nodes they are, so that the least number of
@@ -32,7 +32,8 @@ from headrace.solve import highs
 
 WITHIN = 0.01  # of the best rate, as a share
 MOST_RATIO = 1.2
-FIRST_SEED, WORKLOADS, QUICK_WORKLOADS = 3000, 50, 8
+FIRST_SEED = 7000  # the search was tuned on some of the workloads from 3000 on: none of those here
+WORKLOADS, QUICK_WORKLOADS = 50, 8
 SECONDS = 20  # for the integer program; its bound holds whenever it ends
 ROUNDING = 1e-6
 
