@@ -13,7 +13,9 @@ from headrace.model.read import validated
 from headrace.observe.fit import fits, load_points
 from headrace.observe.inventory import inventory
 from headrace.observe.sections import (
+    SPARK,
     MeasuredSections,
+    Question,
     measure,
     naming,
     pair_rates,
@@ -43,7 +45,7 @@ def measured(
         task_windows(frame(spark, "tasks", rows["tasks"])),
         edge_windows(frame(spark, "edges", rows["edges"])),
     )
-    return measure(tasks.cache(), edges.cache(), window_s=60, traffic=traffic)
+    return measure(SPARK, tasks.cache(), edges.cache(), Question(60, traffic))
 
 
 def test_a_topology_is_measured_as_it_ran_and_the_planners_read_it(spark: SparkSession) -> None:
