@@ -71,7 +71,7 @@ def warm_up(say: Callable[[str], None]) -> float:
     """Compile everything, and say what is at work; gives the seconds it took."""
     start = time.perf_counter()
     say("Compiling the search kernels, once:")
-    compileall.compile_dir(Path(__file__).parent, quiet=2)  # also where Python may not write them
+    compileall.compile_dir(Path(__file__).parent, quiet=2)  # imports may not write bytecode
     for name, compile_it in rounds():
         say(f" {name}")
         with suppress(HeadraceError):  # without METIS there is no cut to compile

@@ -44,11 +44,11 @@ class Stranger:
         return done.stdout
 
     def refusal(self, *words: str) -> str:
-        """The one line in which a command is refused."""
+        """The line in which a command is refused, and the one with what would help."""
         done = self.call("headrace", *words)
-        lines = done.stderr.strip().splitlines()
-        assert (done.returncode, len(lines)) == (1, 1), done.stdout + done.stderr
-        return lines[0]
+        refused, help_line = done.stderr.splitlines()
+        assert (done.returncode, refused[:10]) == (1, "headrace: "), done.stdout + done.stderr
+        return help_line
 
 
 def pip(python: str, *words: str) -> subprocess.CompletedProcess[str]:

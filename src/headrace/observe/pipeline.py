@@ -87,8 +87,8 @@ def observe_rows(
 ) -> Observed:
     """What the rows say; `unique`: no sample is twice among the events."""
     accounts = {kind: account(rows[kind].others, kind) for kind in KINDS}
-    events = {kind: rows[kind].events.count() for kind in KINDS}
-    counts, notes = count_rows(place, events, accounts)
+    usable = {kind: rows[kind].events.count() for kind in KINDS}
+    counts, notes = count_rows(place, usable, accounts)
     tasks = task_windows(rows["tasks"].events, question.window_s, unique=unique).cache()
     edges = edge_windows(rows["edges"].events, question.window_s, unique=unique).cache()
     try:
@@ -100,20 +100,20 @@ def observe_rows(
     finally:
         tasks.unpersist()
         edges.unpersist()
-    facts = inventory(rows["nodes"].events) if events["nodes"] else {}
+    facts = inventory(rows["nodes"].events) if usable["nodes"] else {}
     return assemble(counts, notes, samples, found, facts)
 
 
-Counts = dict[str, dict[str, int]]  # kind -> events, late, quarantine, duplicates of the events
+Counts = dict[str, dict[str, int]]  # kind -> events, late, quarantine
 Account = dict[tuple[str, str | None, str | None], int]
 
 
 def count_rows(
-    place: str, events: Mapping[str, int], accounts: Mapping[str, Account]
+    place: str, usable: Mapping[str, int], accounts: Mapping[str, Account]
 ) -> tuple[Counts, list[str]]:
     """How many rows there are of each kind, and what to say of those that were not used."""
     counts = {
-        kind: {EVENTS: events[kind]}
+        kind: {EVENTS: usable[kind]}
         | {
             table: sum(n for key, n in found.items() if key[0] == table)
             for table in (LATE, QUARANTINE)
@@ -121,7 +121,7 @@ def count_rows(
         for kind, found in accounts.items()
     }
     notes = [note for kind in KINDS for note in remarks(kind, counts[kind], accounts[kind])]
-    if not any(events.values()):
+    if not any(usable.values()):
         raise InvalidInput(
             f"{place}: holds no row that can be used" + "".join(f"\n  {note}" for note in notes)
         )
@@ -136,10 +136,13 @@ def assemble(
     facts: Mapping[str, Any],
 ) -> Observed:
     """What was measured, with the inventory; events beyond the samples came more than once."""
-    for kind, used in samples.items():
-        counts[kind]["duplicates"] = counts[kind][EVENTS] - used
+    duplicates = {kind: counts[kind][EVENTS] - used for kind, used in samples.items()}
+    rows = {
+        kind: {**count, **({"duplicates": duplicates[kind]} if kind in duplicates else {})}
+        for kind, count in counts.items()
+    }
     sections = {**found.sections, **({"inventory": facts} if facts else {})}
-    return Observed(sections, found.heaviest, found.fits, counts, (*notes, *found.notes))
+    return Observed(sections, found.heaviest, found.fits, rows, (*notes, *found.notes))
 
 
 def account(rows: DataFrame, kind: str) -> Account:

@@ -36,12 +36,7 @@ from headrace.observe.classify import (
     TEXTS,
 )
 from headrace.observe.inventory import FACTS, inventory_of
-from headrace.observe.pipeline import (
-    Account,
-    Observed,
-    assemble,
-    count_rows,
-)
+from headrace.observe.pipeline import Account, Observed, assemble, count_rows
 from headrace.observe.sections import (
     KEPT,
     MOST_PAIRS,
@@ -83,15 +78,15 @@ def observe_small(
     rows = {kind: classify(read_kind(kind, files[kind]), kind, lateness_s) for kind in KINDS}
     used = {kind: frame[frame["table"] == EVENTS] for kind, frame in rows.items()}
     accounts = {kind: account(frame, kind) for kind, frame in rows.items()}
-    events = {kind: len(frame) for kind, frame in used.items()}
-    counts, notes = count_rows(str(folder), events, accounts)
+    usable = {kind: len(frame) for kind, frame in used.items()}
+    counts, notes = count_rows(str(folder), usable, accounts)
     tasks = task_windows(used["tasks"], question.window_s)
     edges = edge_windows(used["edges"], question.window_s)
     samples = {
         kind: int(windows["samples"].sum())
         for kind, windows in (("tasks", tasks), ("edges", edges))
     }
-    facts = inventory_of(latest_facts(used["nodes"])) if events["nodes"] else {}
+    facts = inventory_of(latest_facts(used["nodes"])) if usable["nodes"] else {}
     return assemble(counts, notes, samples, measure(PANDAS, tasks, edges, question), facts)
 
 
