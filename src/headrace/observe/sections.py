@@ -130,11 +130,9 @@ def steady_figure(traffic: str) -> Steady:
     """
     match read_traffic(traffic):
         case "last":
-            newest = F.col("age") == 0
-            return lambda series: F.coalesce(F.sum(F.when(newest, F.col(series))), F.lit(0.0))
+            return last
         case "average":
-            weights = (1 - F.pow(F.lit(KEPT), F.max("windows"))) / (1 - KEPT)
-            return lambda series: F.sum(F.col(series) * F.pow(F.lit(KEPT), F.col("age"))) / weights
+            return average
         case percent:
             return lambda series: percentile(series, percent)
 
@@ -149,6 +147,17 @@ def read_traffic(traffic: str) -> Literal["last", "average"] | int:
         f"traffic `{traffic}` is not known; "
         "there are `last`, `average` and percentiles such as `p95`"
     )
+
+
+def last(series: str) -> Column:
+    """The value of the last window."""
+    return F.coalesce(F.sum(F.when(F.col("age") == 0, F.col(series))), F.lit(0.0))
+
+
+def average(series: str) -> Column:
+    """The exponential average over all windows."""
+    weights = (1 - F.pow(F.lit(KEPT), F.max("windows"))) / (1 - KEPT)
+    return F.sum(F.col(series) * F.pow(F.lit(KEPT), F.col("age"))) / weights
 
 
 def percentile(series: str, percent: int) -> Column:
