@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +113,12 @@ def test_the_average_leans_to_the_last_windows_and_a_percentile_to_the_busy_ones
         assert rates == pytest.approx(expected), traffic
     with pytest.raises(InvalidInput, match="`last`, `average` and percentiles"):
         steady_figure("mean")
+
+
+def test_a_question_is_understood_before_spark_starts() -> None:
+    words = "for word in ('last', 'average', 'p95'): steady_figure(word)"
+    script = f"from headrace.observe.sections import steady_figure\n{words}"
+    subprocess.run([sys.executable, "-c", script], check=True)  # here other tests have started it
 
 
 def test_the_fit_recovers_known_costs_through_noise_and_outliers(spark: SparkSession) -> None:
