@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.figures import change, duration, figure, number, percent, short, shorten, signed
+from headrace.figures import (
+    change,
+    data_size,
+    duration,
+    figure,
+    number,
+    percent,
+    short,
+    shorten,
+    signed,
+)
 
 
 def test_figures_read_well() -> None:
@@ -32,6 +42,8 @@ def test_figures_read_well() -> None:
         "under 0.1 %",
         "over 99.9 %",
     ]
+    sizes = ["0 bytes", "999 bytes", "1.5 kB", "2 MB", "3.21 GB", "1 TB"]
+    assert [data_size(v) for v in (0.0, 999.0, 1500.0, 2e6, 3.21e9, 1e12)] == sizes
     assert [duration(v) for v in (0.3, 1.654, 12.34, 123.4, 1e-5)] == [
         "300 ms",
         "1.65 s",

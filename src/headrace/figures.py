@@ -72,6 +72,15 @@ def duration(seconds: float) -> str:
     return f"{1000 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.0f} µs"
 
 
+def data_size(count: float) -> str:
+    """Bytes with a fitting unit, to three digits."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
 def factor(value: float | None) -> str:
     """A multiple of the given rates."""
     return NONE if value is None else f"{value:.3g}×" if value < 1000 else f"{value:,.0f}×"

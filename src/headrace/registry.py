@@ -145,7 +145,8 @@ def introduction(folder: str, by: By) -> Entry:
     headed = any(line.startswith(HEADINGS) for line in own.splitlines())
     if headed or _source(module) is None:
         return _entry(found.name, folder, module, own)
-    return _introduction(found.name, folder, module)
+    text = inspect.getdoc(importlib.import_module(module)) or ""
+    return _entry(found.name, folder, module, text)
 
 
 def _ours(folder: str) -> Mapping[str, str]:

@@ -1,20 +1,25 @@
-"""Compile every search kernel once, so that the first plan does not wait for it.
+"""Compile every search kernel and module once, so that the first plan does not wait for it.
 
 `make setup` runs `python -m headrace.warm_up`; after `pip install` the first plans do it unasked.
 """
 
 from __future__ import annotations
 
+import compileall
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
+
+import yaml
 
 from headrace.errors import HeadraceError
 from headrace.library.case import Case, case
 from headrace.library.changes import move, move_safely
 from headrace.library.simulation import simulate
-from headrace.library.verbs import place, provision, size
+from headrace.library.verbs import compare, place, provision, size
+from headrace.model.starter import STARTER
 
 CLUSTER = {
     "nodes": {
@@ -59,12 +64,14 @@ def rounds() -> Iterator[tuple[str, Callable[[], object]]]:
     change = [{"at": 0.5, "plan": after}, {"at": 0.7, "lose": "a1"}, {"at": 0.8, "join": "a1"}]
     yield "simulations", lambda: simulate(before, seconds=1, events=change)
     yield "fluids", lambda: simulate(before, seconds=1, detail="fluid")
+    yield "all schedulers", lambda: compare(case(yaml.safe_load(STARTER)))
 
 
 def warm_up(say: Callable[[str], None]) -> float:
     """Compile everything, and say what is at work; gives the seconds it took."""
     start = time.perf_counter()
     say("Compiling the search kernels, once:")
+    compileall.compile_dir(Path(__file__).parent, quiet=2)  # imports may not write bytecode
     for name, compile_it in rounds():
         say(f" {name}")
         with suppress(HeadraceError):  # without METIS there is no cut to compile

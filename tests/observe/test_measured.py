@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,9 @@ from headrace.model.read import validated
 from headrace.observe.fit import fits, load_points
 from headrace.observe.inventory import inventory
 from headrace.observe.sections import (
+    SPARK,
     MeasuredSections,
+    Question,
     measure,
     naming,
     pair_rates,
@@ -43,7 +47,7 @@ def measured(
         task_windows(frame(spark, "tasks", rows["tasks"])),
         edge_windows(frame(spark, "edges", rows["edges"])),
     )
-    return measure(tasks.cache(), edges.cache(), window_s=60, traffic=traffic)
+    return measure(SPARK, tasks.cache(), edges.cache(), Question(60, traffic))
 
 
 def test_a_topology_is_measured_as_it_ran_and_the_planners_read_it(spark: SparkSession) -> None:
@@ -109,6 +113,12 @@ def test_the_average_leans_to_the_last_windows_and_a_percentile_to_the_busy_ones
         assert rates == pytest.approx(expected), traffic
     with pytest.raises(InvalidInput, match="`last`, `average` and percentiles"):
         steady_figure("mean")
+
+
+def test_a_question_is_understood_before_spark_starts() -> None:
+    words = "for word in ('last', 'average', 'p95'): steady_figure(word)"
+    script = f"from headrace.observe.sections import steady_figure\n{words}"
+    subprocess.run([sys.executable, "-c", script], check=True)  # here other tests have started it
 
 
 def test_the_fit_recovers_known_costs_through_noise_and_outliers(spark: SparkSession) -> None:

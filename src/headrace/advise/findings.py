@@ -15,7 +15,7 @@ from headrace.advise import tasks
 from headrace.advise.overheads import chains, makespan
 from headrace.advise.replay import Outcome, replay
 from headrace.advise.work import StageWork, Work
-from headrace.figures import duration, plural
+from headrace.figures import data_size, duration, plural
 from headrace.observe.spark_log.application import given_back
 from headrace.observe.spark_log.trace import FAILED, KILLED, SUCCEEDED, StageRun, Trace
 
@@ -190,8 +190,8 @@ def _spill(scene: Scene) -> Iterator[Saving]:
             seconds = float(np.clip(extra, 0, span_s))
         spillers = int((on_disk > 0).sum())
         evidence = (
-            f"{spillers} of {len(on_disk)} tasks wrote {size(spilled)} to disk for want of memory: "
-            "more memory per task, or more and smaller tasks"
+            f"{spillers} of {len(on_disk)} tasks wrote {data_size(spilled)} to disk "
+            "for want of memory: more memory per task, or more and smaller tasks"
         )
         yield Saving("spill", _name(run), seconds, evidence, {"disk_bytes": spilled})
 
@@ -308,26 +308,19 @@ def _input(scene: Scene) -> Iterator[Saving]:
     if trace.files_read and trace.file_bytes and trace.files_read >= 10:
         mean = trace.file_bytes / trace.files_read
         if mean < SMALL_FILE and trace.files_read > 2 * scene.slots:
-            evidence = f"{trace.files_read:,.0f} files of {size(mean)} (mean) are read; write fewer"
+            count, each = f"{trace.files_read:,.0f}", data_size(mean)
+            evidence = f"{count} files of {each} (mean) are read; write fewer"
             yield Saving("small-files", None, None, evidence, {"files": trace.files_read})
     for stage, run, _ in scene.stages():
         read = run.attempts.metrics["input_bytes"]
         known = read[np.isfinite(read)]
         if len(known) and known.max() > LARGE_TASK:
             evidence = (
-                f"a task reads {size(float(known.max()))}; the stage {size(float(known.sum()))} in "
+                f"a task reads {data_size(float(known.max()))}; "
+                f"the stage {data_size(float(known.sum()))} in "
                 f"{plural(len(stage.task_s), 'task')}: smaller splits would share it out"
             )
             yield Saving("input", _name(run), None, evidence, {"bytes": float(known.max())})
-
-
-def size(count: float) -> str:
-    """Bytes with a fitting unit."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
 
 
 def _name(run: StageRun) -> str:

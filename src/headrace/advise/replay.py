@@ -33,6 +33,9 @@ class Allocation:
     profile: int = 0
 
 
+NO_ALLOCATION = Allocation(0, 0, 0, slots=1, cores=0, starts_s=0.0, first_s=0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the replay gives; spans are seconds from the start of the application."""
@@ -65,7 +68,7 @@ class Replay:
     """One simulation; `run` gives its outcome."""
 
     def __init__(
-        self, work: Work, fleet: Sequence[Slots] = (), allocation: Allocation | None = None
+        self, work: Work, fleet: Sequence[Slots] = (), allocation: Allocation = NO_ALLOCATION
     ) -> None:
         self.work = work
         self.allocation = allocation
@@ -103,7 +106,7 @@ class Replay:
             self.push(slots.takes_tasks_s, ADD, i)
             if slots.removed_s is not None:
                 self.push(slots.removed_s, REMOVE, i)
-        if self.allocation is not None:
+        if self.allocation.most:
             self.start_allocation(self.allocation)
         handlers = (
             self.submit,
@@ -193,7 +196,7 @@ class Replay:
             self.order += 1
             heapq.heappush(self.events, (now + takes, self.order, FINISH, chosen.stage, task))
         self.free[profile] = free
-        if self.allocation is not None and profile == self.allocation.profile:
+        if self.allocation.most and profile == self.allocation.profile:
             self.watch(now, self.allocation)
 
     def fair_rank(self, running: Running) -> tuple[bool, int, tuple[int, int]]:
@@ -244,10 +247,8 @@ class Replay:
         if what >= 0:
             profile, slots = self.fleet[what].profile, self.fleet[what].slots
         else:
-            allocation = self.allocation
-            assert allocation is not None
             self.hold(now, count)
-            profile, slots = allocation.profile, allocation.slots * count
+            profile, slots = self.allocation.profile, self.allocation.slots * count
         self.change_slots(profile, slots)
         self.give_out(now, profile)
 
@@ -261,16 +262,13 @@ class Replay:
         self.change_slots(gone.profile, -gone.slots)
 
     def hold(self, now: float, change: int) -> None:
-        allocation = self.allocation
-        assert allocation is not None
-        self.core_s += self.executors * allocation.cores * (now - self.held_since)
+        self.core_s += self.executors * self.allocation.cores * (now - self.held_since)
         self.held_since = now
         self.executors += change
         self.most = max(self.most, self.executors)
 
     def cores_held(self, wall_s: float) -> float:
-        if self.allocation is not None:
-            self.hold(max(wall_s, self.held_since), 0)
+        self.hold(max(wall_s, self.held_since), 0)
         held = self.core_s
         for slots in self.fleet:
             until = wall_s if slots.removed_s is None else min(slots.removed_s, wall_s)
@@ -319,7 +317,6 @@ class Replay:
 
     def grow(self, now: float, _: int, __: int) -> None:
         allocation = self.allocation
-        assert allocation is not None
         wanted = min(self.needed(allocation), allocation.most)
         more = min(self.step, wanted - self.asked)
         if more > 0 and any(r.pending for r in self.open.get(allocation.profile, ())):
@@ -333,7 +330,6 @@ class Replay:
     def shrink(self, now: float, _: int, __: int) -> None:
         """Give back executors that had nothing to do for the idle timeout."""
         allocation = self.allocation
-        assert allocation is not None
         free = self.free.get(allocation.profile, 0)
         before = free
         while self.idle and self.idle[0][0] < now - allocation.idle_s:
@@ -350,17 +346,15 @@ class Replay:
     def give_back_until(self, wall_s: float) -> None:
         """After the last job the driver is alone, and executors go one idle timeout later."""
         self.events.clear()
-        step_s = self.allocation.idle_s / 4 if self.allocation is not None else 0.0
+        step_s = self.allocation.idle_s / 4
         now = self.end_s + step_s
-        while (
-            self.allocation is not None and now < wall_s and self.executors > self.allocation.least
-        ):
+        while now < wall_s and self.executors > self.allocation.least:
             self.shrink(now, 0, 0)
             now += step_s
 
 
 def replay(
-    work: Work, fleet: Sequence[Slots] | None = None, allocation: Allocation | None = None
+    work: Work, fleet: Sequence[Slots] | None = None, allocation: Allocation = NO_ALLOCATION
 ) -> Outcome:
     """Run the work on a fleet (absent: its own), to which dynamic allocation may add."""
     return Replay(work, work.fleet if fleet is None else fleet, allocation).run()

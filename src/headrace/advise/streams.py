@@ -90,9 +90,6 @@ def _stream(
     state = [p for p in warm if p.state]
     commits = [_commit_ms(p) / 1000 / max(_batch_s(p), 1e-3) for p in state]
     behind = [(p.at_ms / 1000, b) for p in warm if (b := backlog(p)) is not None]
-    growth = None
-    if len(behind) > 1 and behind[-1][0] > behind[0][0]:
-        growth = (behind[-1][1] - behind[0][1]) / (behind[-1][0] - behind[0][0])
     spent = sum(_batch_s(p) for p in warm)
     names = {k for p in warm for k in p.duration_ms}
     return Stream(
@@ -108,7 +105,7 @@ def _stream(
         state_mb=_megabytes(_state(state[-1], "memoryUsedBytes")) if state else None,
         commit_share=min(median(commits), 1.0) if commits else None,
         backlog_rows=behind[-1][1] if behind else None,
-        backlog_growth_per_s=growth,
+        backlog_growth_per_s=_growth_per_s(behind),
         sustained_rows_per_s=sustained_rate(trace, work, warm),
         sustained_on=tuple(
             (executors, cores, sustained_rate(trace, work, warm, executors, cores))
@@ -116,6 +113,14 @@ def _stream(
         ),
         parts_ms={k: median(p.duration_ms.get(k, 0.0) for p in warm) for k in sorted(names)},
     )
+
+
+def _growth_per_s(behind: Sequence[tuple[float, float]]) -> float | None:
+    """How fast a backlog grows, from its rows at several seconds."""
+    if len(behind) < 2 or behind[-1][0] <= behind[0][0]:
+        return None
+    (start_s, first), (end_s, last) = behind[0], behind[-1]
+    return (last - first) / (end_s - start_s)
 
 
 def _batch_s(p: QueryProgress) -> float:

@@ -219,8 +219,8 @@ def refuse_full(problem: Problem, old: Assignment, new: Assignment) -> None:
     """Raise if the new plan itself overloads a node that receives a task: no order reaches it."""
     room = Room(problem, new)
     for t in np.flatnonzero((new.node != UNPLACED) & (old.node != new.node)).tolist():
-        place = room.put(t, None)
-        assert place is not None
+        place = Place(int(new.node[t]), int(new.worker[t]))
+        room.put(t, None)
         if not room.takes_task(t, place):
             lack = room.lacks(t, place.node)
             need = (

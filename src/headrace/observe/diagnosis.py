@@ -8,6 +8,8 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
+from headrace.figures import data_size
+
 if TYPE_CHECKING:
     from headrace.observe.spark_log.application import Application, ComponentFigures
 
@@ -61,7 +63,7 @@ def _stage(m: ComponentFigures) -> Finding:
         f"{runs}{m.component.tasks} tasks, "
         f"{_cpu(m)} in {m.work.run_ms / 1000:.3g} s of work, "
         f"{m.work.records_in:,.0f} records in, "
-        f"{m.work.written_records:,.0f} ({_size(m.work.written_bytes)}) to the shuffle, "
+        f"{m.work.written_records:,.0f} ({data_size(m.work.written_bytes)}) to the shuffle, "
         f"slowest task {slowest / max(median, 0.001):.3g} times the median"
     )
     numbers = {
@@ -125,7 +127,7 @@ def _remote(application: Application) -> Iterator[Finding]:
     executors = len(application.executors)
     waited = min(total.fetch_wait_ms / max(total.run_ms, 1), 1.0)
     message = (
-        f"{share:.0%} of {_size(total.shuffle_bytes)} of shuffle reads came from another "
+        f"{share:.0%} of {data_size(total.shuffle_bytes)} of shuffle reads came from another "
         f"executor; spread by chance over {executors} executors on {hosts} hosts it would be "
         f"{1 - 1 / executors:.0%}; tasks waited {waited:.0%} of their time for it"
     )
@@ -134,7 +136,7 @@ def _remote(application: Application) -> Iterator[Finding]:
     for m in application.components:
         read = m.work.shuffle_bytes
         if read >= REMOTE_BYTES and (share := m.work.remote_bytes / read) >= REMOTE:
-            message = f"{share:.0%} of its {_size(read)} of shuffle reads are remote"
+            message = f"{share:.0%} of its {data_size(read)} of shuffle reads are remote"
             yield Finding("remote", m.component.name, message, {"share": share, "bytes": read})
 
 
@@ -160,8 +162,8 @@ def _waiting(m: ComponentFigures) -> Iterator[Finding]:
 def _spill(m: ComponentFigures) -> Iterator[Finding]:
     if m.work.spilled_disk > 0:
         message = (
-            f"spills {_size(m.work.spilled_disk)} to disk "
-            f"({_size(m.work.spilled_memory)} in memory): "
+            f"spills {data_size(m.work.spilled_disk)} to disk "
+            f"({data_size(m.work.spilled_memory)} in memory): "
             "give executors more memory, or the stage more and smaller tasks"
         )
         numbers = {"disk_bytes": m.work.spilled_disk, "memory_bytes": m.work.spilled_memory}
@@ -213,11 +215,3 @@ def _executors(application: Application) -> Iterator[Finding]:
             yield Finding("idle", node, message, numbers)
         elif share > OVERLOADED or (share > BUSY * mean and share > IDLE):
             yield Finding("overloaded", node, message, numbers)
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from headrace.model.telemetry import KINDS
 from headrace.observe.classify import EVENTS, LATE, LATENESS_S, QUARANTINE, events, others
 from headrace.observe.fit import Fit
 from headrace.observe.inventory import inventory
-from headrace.observe.sections import Pair, measure
+from headrace.observe.sections import SPARK, MeasuredSections, Pair, Question, measure
 from headrace.observe.source import check_folder, read_files
 from headrace.observe.store import check_store, rows_of, segments
-from headrace.observe.windows import WINDOW_S, edge_windows, task_windows
+from headrace.observe.windows import edge_windows, task_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,6 @@ class Observed:
             **self.document(),
             "report": {"rows": self.rows, "heaviest_pairs": pairs, "notes": list(self.notes)},
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """How to add up, and about which topologies; None: all, with their names if several."""
-
-    window_s: int = WINDOW_S
-    traffic: str = "last"
-    topologies: tuple[str, ...] | None = None
-    prefixed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +87,33 @@ def observe_rows(
 ) -> Observed:
     """What the rows say; `unique`: no sample is twice among the events."""
     accounts = {kind: account(rows[kind].others, kind) for kind in KINDS}
+    usable = {kind: rows[kind].events.count() for kind in KINDS}
+    counts, notes = count_rows(place, usable, accounts)
+    tasks = task_windows(rows["tasks"].events, question.window_s, unique=unique).cache()
+    edges = edge_windows(rows["edges"].events, question.window_s, unique=unique).cache()
+    try:
+        samples = {
+            kind: windows.agg(F.sum("samples")).collect()[0][0] or 0
+            for kind, windows in (("tasks", tasks), ("edges", edges))
+        }
+        found = measure(SPARK, tasks, edges, question)
+    finally:
+        tasks.unpersist()
+        edges.unpersist()
+    facts = inventory(rows["nodes"].events) if usable["nodes"] else {}
+    return assemble(counts, notes, samples, found, facts)
+
+
+Counts = dict[str, dict[str, int]]  # kind -> events, late, quarantine
+Account = dict[tuple[str, str | None, str | None], int]
+
+
+def count_rows(
+    place: str, usable: Mapping[str, int], accounts: Mapping[str, Account]
+) -> tuple[Counts, list[str]]:
+    """How many rows there are of each kind, and what to say of those that were not used."""
     counts = {
-        kind: {EVENTS: rows[kind].events.count()}
+        kind: {EVENTS: usable[kind]}
         | {
             table: sum(n for key, n in found.items() if key[0] == table)
             for table in (LATE, QUARANTINE)
@@ -106,33 +121,28 @@ def observe_rows(
         for kind, found in accounts.items()
     }
     notes = [note for kind in KINDS for note in remarks(kind, counts[kind], accounts[kind])]
-    if not any(counts[kind][EVENTS] for kind in KINDS):
+    if not any(usable.values()):
         raise InvalidInput(
             f"{place}: holds no row that can be used" + "".join(f"\n  {note}" for note in notes)
         )
-    tasks = task_windows(rows["tasks"].events, question.window_s, unique=unique).cache()
-    edges = edge_windows(rows["edges"].events, question.window_s, unique=unique).cache()
-    try:
-        for kind, windows in (("tasks", tasks), ("edges", edges)):
-            used = windows.agg(F.sum("samples")).collect()[0][0] or 0
-            counts[kind]["duplicates"] = counts[kind][EVENTS] - used
-        found = measure(
-            tasks,
-            edges,
-            window_s=question.window_s,
-            traffic=question.traffic,
-            of=question.topologies,
-            prefixed=question.prefixed,
-        )
-    finally:
-        tasks.unpersist()
-        edges.unpersist()
-    facts = inventory(rows["nodes"].events) if counts["nodes"][EVENTS] else {}
+    return counts, notes
+
+
+def assemble(
+    counts: Counts,
+    notes: Sequence[str],
+    samples: Mapping[str, int],
+    found: MeasuredSections,
+    facts: Mapping[str, Any],
+) -> Observed:
+    """What was measured, with the inventory; events beyond the samples came more than once."""
+    duplicates = {kind: counts[kind][EVENTS] - used for kind, used in samples.items()}
+    rows = {
+        kind: {**count, **({"duplicates": duplicates[kind]} if kind in duplicates else {})}
+        for kind, count in counts.items()
+    }
     sections = {**found.sections, **({"inventory": facts} if facts else {})}
-    return Observed(sections, found.heaviest, found.fits, counts, (*notes, *found.notes))
-
-
-Account = dict[tuple[str, str | None, str | None], int]
+    return Observed(sections, found.heaviest, found.fits, rows, (*notes, *found.notes))
 
 
 def account(rows: DataFrame, kind: str) -> Account:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -14,18 +14,31 @@ from headrace.errors import InvalidInput
 from headrace.observe.fit import Figures, Fit, fits, load_points
 from headrace.observe.rounding import six_digits
 from headrace.observe.spans import (
+    Span,
     clocks_ahead,
     keep_whole,
     shift_clocks,
     spans_of,
     whole_windows,
 )
+from headrace.observe.windows import WINDOW_S
 
 HALF_LIFE = 5  # windows, of the exponential average
+KEPT = 0.5 ** (1 / HALF_LIFE)  # of a window's weight in that average, with every later window
 MOST_PAIRS = 20_000  # in `traffic`; beyond, streams and their shares say it shorter
 HEAVIEST = 10
 HISTORY = 1440  # windows: a day of minutes
 COPIED = 0.02  # how closely a stream must match one copy for every target task to count as copied
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """How to add up, and about which topologies; None: all, with their names if several."""
+
+    window_s: int = WINDOW_S
+    traffic: str = "last"
+    topologies: tuple[str, ...] | None = None
+    prefixed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,38 +61,51 @@ class MeasuredSections:
     notes: tuple[str, ...]
 
 
-def measure(
-    tasks: DataFrame,
-    edges: DataFrame,
-    *,
-    window_s: int,
-    traffic: str = "last",
-    of: Collection[str] | None = None,
-    prefixed: bool | None = None,
-) -> MeasuredSections:
+Naming = Callable[[str, str], str]  # topology, name -> the name in a file
+Both = tuple[Any, Any]  # frames of windows: of tasks, and of edges
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """The same questions over one kind of frame: Spark's, or those of pandas."""
+
+    steady_figure: Callable[[str], Any]
+    spans_of: Callable[[Any, Any], list[Span]]
+    shift_clocks: Callable[[Any, Any, Mapping[str, int]], Both]
+    keep_whole: Callable[[Any, Mapping[str, tuple[int, int]], int], Any]
+    keep_topologies: Callable[[Any, Collection[str]], Any]
+    fits: Callable[[Any, int], list[Fit]]
+    heaviest_pairs: Callable[[Any, Any, int, Naming], list[Pair]]
+    streams: Callable[[Any, Any, Any, int, Naming], list[dict[str, Any]]]
+    history: Callable[[Any, int, Naming], dict[str, list[list[float]]]]
+
+
+def measure(frames: Frames, tasks: Any, edges: Any, question: Question) -> MeasuredSections:
     """Everything that windows of tasks and edges say. Both are read several times: cache them.
 
-    The sections are about the topologies `of`, or all there are; the fits are of all. Names are
-    prefixed with their topology if asked, or if there are several.
+    The sections are about the topologies of the question, the fits are of all. Names are prefixed
+    with their topology if asked, or if there are several.
     """
-    steady = steady_figure(traffic)
+    window_s, steady = question.window_s, frames.steady_figure(question.traffic)
     notes: list[str] = []
-    spans = spans_of(tasks, edges)
+    spans = frames.spans_of(tasks, edges)
     ahead = clocks_ahead(spans, window_s, notes)
-    tasks, edges = shift_clocks(tasks, edges, ahead)
     whole = whole_windows(spans, ahead, window_s, notes)
-    tasks, edges = keep_whole(tasks, whole, window_s), keep_whole(edges, whole, window_s)
-    found = fits(load_points(tasks, window_s))
-    shown = set(whole) if of is None else set(of)
-    name_of = naming(len(shown) > 1 if prefixed is None else prefixed)
+    tasks, edges = (
+        frames.keep_whole(windows, whole, window_s)
+        for windows in frames.shift_clocks(tasks, edges, ahead)
+    )
+    found = frames.fits(tasks, window_s)
+    shown = set(whole) if question.topologies is None else set(question.topologies)
+    name_of = naming(len(shown) > 1 if question.prefixed is None else question.prefixed)
     if not shown >= set(whole):
-        tasks, edges = (windows.where(F.col("topology").isin(*shown)) for windows in (tasks, edges))
-    pairs = heaviest_pairs(edges, steady, window_s, name_of)
+        tasks, edges = (frames.keep_topologies(windows, shown) for windows in (tasks, edges))
+    pairs = frames.heaviest_pairs(edges, steady, window_s, name_of)
     sections = {
         "profile": profile([f for f in found if f.topology in shown], name_of),
-        "streams": streams(tasks, edges, steady, window_s, name_of),
+        "streams": frames.streams(tasks, edges, steady, window_s, name_of),
         "traffic": traffic_rows(pairs, notes),
-        "history": history(tasks, window_s, name_of),
+        "history": frames.history(tasks, window_s, name_of),
     }
     return MeasuredSections(
         {name: s for name, s in sections.items() if s},
@@ -89,7 +115,6 @@ def measure(
     )
 
 
-Naming = Callable[[str, str], str]  # topology, name -> the name in a file
 Steady = Callable[[str], Column]
 
 
@@ -103,25 +128,36 @@ def steady_figure(traffic: str) -> Steady:
 
     An absent window counts as 0.
     """
-    if traffic == "last":
-        return lambda series: F.coalesce(
-            F.sum(F.when(F.col("age") == 0, F.col(series))), F.lit(0.0)
-        )
-    if traffic == "average":
-        keep = 0.5 ** (1 / HALF_LIFE)
-        weights = (1 - F.pow(F.lit(keep), F.max("windows"))) / (1 - keep)
-        return lambda series: F.sum(F.col(series) * F.pow(F.lit(keep), F.col("age"))) / weights
+    match read_traffic(traffic):
+        case "last":
+            return last
+        case "average":
+            return average
+        case percent:
+            return lambda series: percentile(series, percent)
+
+
+def read_traffic(traffic: str) -> Literal["last", "average"] | int:
+    """A word for steady figures; a percentile is its number."""
+    if traffic in ("last", "average"):
+        return traffic
     if match := re.fullmatch(r"p([1-9][0-9]?)", traffic):
-        return lambda series: percentile(series, int(match[1]))
-    unknown_traffic(traffic)
-
-
-def unknown_traffic(traffic: str) -> NoReturn:
-    """Refuse a word for steady figures that is none."""
+        return int(match[1])
     raise InvalidInput(
         f"traffic `{traffic}` is not known; "
         "there are `last`, `average` and percentiles such as `p95`"
     )
+
+
+def last(series: str) -> Column:
+    """The value of the last window."""
+    return F.coalesce(F.sum(F.when(F.col("age") == 0, F.col(series))), F.lit(0.0))
+
+
+def average(series: str) -> Column:
+    """The exponential average over all windows."""
+    weights = (1 - F.pow(F.lit(KEPT), F.max("windows"))) / (1 - KEPT)
+    return F.sum(F.col(series) * F.pow(F.lit(KEPT), F.col("age"))) / weights
 
 
 def percentile(series: str, percent: int) -> Column:
@@ -272,3 +308,16 @@ def history_entries(rates: Sequence[Figures], name_of: Naming) -> dict[str, list
 
 def task_number(task: str) -> int:
     return int(task.rpartition(".")[2])
+
+
+SPARK = Frames(
+    steady_figure=steady_figure,
+    spans_of=spans_of,
+    shift_clocks=shift_clocks,
+    keep_whole=keep_whole,
+    keep_topologies=lambda windows, shown: windows.where(F.col("topology").isin(*shown)),
+    fits=lambda tasks, window_s: fits(load_points(tasks, window_s)),
+    heaviest_pairs=heaviest_pairs,
+    streams=streams,
+    history=history,
+)

@@ -21,7 +21,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headrace.errors import InvalidInput
 from headrace.model.telemetry import KINDS
 from headrace.observe.classify import (
     AHEAD_S,
@@ -37,25 +36,23 @@ from headrace.observe.classify import (
     TEXTS,
 )
 from headrace.observe.inventory import FACTS, inventory_of
-from headrace.observe.pipeline import Account, Observed, Question, remarks
+from headrace.observe.pipeline import Account, Observed, assemble, count_rows
 from headrace.observe.sections import (
-    HALF_LIFE,
-    HEAVIEST,
+    KEPT,
     MOST_PAIRS,
-    MeasuredSections,
+    Frames,
     Naming,
     Pair,
+    Question,
     history_entries,
-    naming,
-    profile,
+    measure,
+    read_traffic,
     stream_entries,
     task_number,
-    traffic_rows,
-    unknown_traffic,
 )
 from headrace.observe.small_fit import fits
 from headrace.observe.source import check_folder
-from headrace.observe.spans import Span, clocks_ahead, whole_windows
+from headrace.observe.spans import Span
 
 SMALL_BYTES = 8_000_000  # of files
 Frame = Any  # a pandas frame, whose types are not known here
@@ -81,27 +78,16 @@ def observe_small(
     rows = {kind: classify(read_kind(kind, files[kind]), kind, lateness_s) for kind in KINDS}
     used = {kind: frame[frame["table"] == EVENTS] for kind, frame in rows.items()}
     accounts = {kind: account(frame, kind) for kind, frame in rows.items()}
-    counts = {
-        kind: {EVENTS: len(used[kind])}
-        | {
-            table: sum(n for key, n in found.items() if key[0] == table)
-            for table in (LATE, QUARANTINE)
-        }
-        for kind, found in accounts.items()
-    }
-    notes = [note for kind in KINDS for note in remarks(kind, counts[kind], accounts[kind])]
-    if not any(counts[kind][EVENTS] for kind in KINDS):
-        raise InvalidInput(
-            f"{folder}: holds no row that can be used" + "".join(f"\n  {note}" for note in notes)
-        )
+    usable = {kind: len(frame) for kind, frame in used.items()}
+    counts, notes = count_rows(str(folder), usable, accounts)
     tasks = task_windows(used["tasks"], question.window_s)
     edges = edge_windows(used["edges"], question.window_s)
-    for kind, windows in (("tasks", tasks), ("edges", edges)):
-        counts[kind]["duplicates"] = counts[kind][EVENTS] - int(windows["samples"].sum())
-    found = measure(tasks, edges, question)
-    facts = inventory_of(latest_facts(used["nodes"])) if counts["nodes"][EVENTS] else {}
-    sections = {**found.sections, **({"inventory": facts} if facts else {})}
-    return Observed(sections, found.heaviest, found.fits, counts, (*notes, *found.notes))
+    samples = {
+        kind: int(windows["samples"].sum())
+        for kind, windows in (("tasks", tasks), ("edges", edges))
+    }
+    facts = inventory_of(latest_facts(used["nodes"])) if usable["nodes"] else {}
+    return assemble(counts, notes, samples, measure(PANDAS, tasks, edges, question), facts)
 
 
 def read_kind(kind: str, files: Sequence[Path]) -> Frame:
@@ -217,34 +203,6 @@ def latest_facts(nodes: Frame) -> list[dict[str, Any]]:
     return [{k: None if pd.isna(v) else v for k, v in row.items()} for row in rows]
 
 
-def measure(tasks: Frame, edges: Frame, question: Question) -> MeasuredSections:
-    """Everything that windows of tasks and edges say."""
-    window_s, steady, notes = question.window_s, steady_figure(question.traffic), list[str]()
-    spans = spans_of(tasks, edges)
-    ahead = clocks_ahead(spans, window_s, notes)
-    tasks, edges = shift_clocks(tasks, edges, ahead)
-    whole = whole_windows(spans, ahead, window_s, notes)
-    tasks, edges = keep_whole(tasks, whole, window_s), keep_whole(edges, whole, window_s)
-    found = fits(tasks, window_s)
-    shown = set(whole) if question.topologies is None else set(question.topologies)
-    prefixed = question.prefixed
-    name_of = naming(len(shown) > 1 if prefixed is None else prefixed)
-    tasks, edges = (windows[windows["topology"].isin(shown)] for windows in (tasks, edges))
-    pairs = heaviest_pairs(edges, steady, window_s, name_of)
-    sections = {
-        "profile": profile([f for f in found if f.topology in shown], name_of),
-        "streams": streams(tasks, edges, steady, window_s, name_of),
-        "traffic": traffic_rows(pairs, notes),
-        "history": history(tasks, window_s, name_of),
-    }
-    return MeasuredSections(
-        {name: section for name, section in sections.items() if section},
-        tuple(pairs[:HEAVIEST]),
-        tuple(found),
-        tuple(notes),
-    )
-
-
 def spans_of(tasks: Frame, edges: Frame) -> list[Span]:
     """Where samples begin and end."""
     found: list[Span] = []
@@ -284,25 +242,24 @@ def keep_whole(windows: Frame, whole: Mapping[str, tuple[int, int]], window_s: i
 
 def steady_figure(traffic: str) -> Steady:
     """One figure for a series of windows; an absent window counts as 0."""
-    if traffic == "last":
-        return lambda values, ages, _: sum(
-            v for v, age in zip(values, ages, strict=True) if age == 0
-        )
-    if traffic == "average":
-        keep = 0.5 ** (1 / HALF_LIFE)
-        return lambda values, ages, windows: (
-            sum(v * keep**age for v, age in zip(values, ages, strict=True))
-            / ((1 - keep**windows) / (1 - keep))
-        )
-    if match := re.fullmatch(r"p([1-9][0-9]?)", traffic):
-        percent = int(match[1])
+    match read_traffic(traffic):
+        case "last":
+            return lambda values, ages, _: sum(
+                v for v, age in zip(values, ages, strict=True) if age == 0
+            )
+        case "average":
+            return lambda values, ages, windows: (
+                sum(v * KEPT**age for v, age in zip(values, ages, strict=True))
+                / ((1 - KEPT**windows) / (1 - KEPT))
+            )
+        case percent:
+            return lambda values, _, windows: percentile(values, windows, percent)
 
-        def percentile(values: Sequence[float], _: Sequence[int], windows: int) -> float:
-            rank = math.ceil(windows * percent / 100) - (windows - len(values))
-            return 0.0 if rank < 1 else sorted(values)[rank - 1]
 
-        return percentile
-    return unknown_traffic(traffic)
+def percentile(values: Sequence[float], windows: int, percent: int) -> float:
+    """The smallest value that so many percent of all windows do not exceed."""
+    rank = math.ceil(windows * percent / 100) - (windows - len(values))
+    return 0.0 if rank < 1 else sorted(values)[rank - 1]
 
 
 def steady_by(windows: Frame, keys: list[str], series: str, steady: Steady) -> dict[Any, float]:
@@ -368,3 +325,16 @@ def history(tasks: Frame, window_s: int, name_of: Naming) -> dict[str, list[list
                      "rate": float(given) / window_s}
                 )  # fmt: skip
     return history_entries(rates, name_of)
+
+
+PANDAS = Frames(
+    steady_figure=steady_figure,
+    spans_of=spans_of,
+    shift_clocks=shift_clocks,
+    keep_whole=keep_whole,
+    keep_topologies=lambda windows, shown: windows[windows["topology"].isin(shown)],
+    fits=fits,
+    heaviest_pairs=heaviest_pairs,
+    streams=streams,
+    history=history,
+)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from headrace.errors import Infeasible, InvalidInput
-from headrace.judge.bounds import Bound, bound, no_bound
+from headrace.judge.bounds import Bound, bound
 from headrace.judge.report import FIGURES, confirm_proof, judge, plannable
 from headrace.model.headroom import name_headroom, within_headroom
 from headrace.model.plan import assignment_from
@@ -67,17 +67,14 @@ def place(
             notes = (unconfirmed(algorithm.name, assignment.proof),)
         elif found.of == FIGURES[objective]:
             limit = found
-    if limit is None:
-        limit = (
-            limit_of(plannable(problem, objective), objective, algorithm, deadline)
-            if bounded
-            else no_bound(FIGURES[objective])
-        )
+    if limit is None and bounded:
+        limit = limit_of(plannable(problem, objective), objective, algorithm, deadline)
     report = judge(
         problem,
         assignment,
         objective=objective,
         limit=limit,
+        bounded=bounded,
         stopped=stopped,
         notes=(*assignment.notes, *notes),
     )

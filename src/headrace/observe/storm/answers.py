@@ -169,25 +169,20 @@ def recognize(parts: Mapping[str, Any], where: str) -> Answers:
             "needed is the answer of /api/v1/topology/ID/visualization"
         )
 
-    def read(kind: str, model: type[Model]) -> Model | None:
-        return (
-            _conforming(model, found[kind][1], f"{where}: {found[kind][0]}")
-            if kind in found
-            else None
-        )
+    def read(kind: str, model: type[Model]) -> Model:
+        name, part = found[kind]
+        return _conforming(model, part, f"{where}: {name}")
 
-    page = read("page", Page)
-    assert page is not None
     name, drawn = found["drawn"]
     return Answers(
-        page,
+        read("page", Page),
         {
             c: _conforming(Drawn, part, f"{where}: {name}: {c}")
             for c, part in drawn.items()
             if not of_storm(c)
         },
-        read("metrics", Metrics),
-        read("supervisors", Supervisors),
+        read("metrics", Metrics) if "metrics" in found else None,
+        read("supervisors", Supervisors) if "supervisors" in found else None,
         found["cluster"][1].get("stormVersion") if "cluster" in found else None,
     )
 
