@@ -52,27 +52,30 @@ def find_few_tasks(
 def send_less(
     workload: Workload, load: Load, found: Placed, largest: float, request: Request
 ) -> Placed:
-    """Few tasks, placed for the rate, if they carry more than what was found.
+    """The counts found, or few tasks, placed for the rate, where that carries more.
 
     For plans that are limited by what they send; by CPU they could carry the rate `largest`.
     """
     best, most = found, thread_rate(found[1], found[2])
-    tried = [found[0]]
-    for factor in (0.0, most / load.spout_rate, largest / load.spout_rate):
-        for one_task in list_task_factors(load)[:2]:
-            tasks = count_tasks(load, factor, one_task)
-            if tasks is None or tasks in tried or (request.deadline and request.deadline()):
-                continue
-            tried.append(tasks)
-            # At the rate that is carried already, tasks fit if these counts are of any use.
-            problem = workload.problem(tasks)
-            given = float(problem.rate[problem.spout].sum())
-            try:
-                plan = place(problem.scaled(most / given), replace(request, objective="rate"))
-            except HeadraceError:
-                continue
-            if not plan.refused and thread_rate(problem, plan) > most:
-                best, most = (tasks, problem, plan), thread_rate(problem, plan)
+    few = [
+        count_tasks(load, factor, one_task)
+        for factor in (0.0, most / load.spout_rate, largest / load.spout_rate)
+        for one_task in list_task_factors(load)[:2]
+    ]
+    tried: list[dict[str, int]] = []
+    for tasks in (found[0], *few):
+        if tasks is None or tasks in tried or (request.deadline and request.deadline()):
+            continue
+        tried.append(tasks)
+        # At the rate that is carried already, tasks fit if these counts are of any use.
+        problem = workload.problem(tasks)
+        given = float(problem.rate[problem.spout].sum())
+        try:
+            plan = place(problem.scaled(most / given), replace(request, objective="rate"))
+        except HeadraceError:
+            continue
+        if not plan.refused and thread_rate(problem, plan) > most:
+            best, most = (tasks, problem, plan), thread_rate(problem, plan)
     return best
 
 

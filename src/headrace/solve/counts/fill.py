@@ -29,7 +29,7 @@ POLISH_STEPS = 300_000
 FEW_LARGE = (100.0, 70.0)  # points of the tasks that trimming starts from
 # On a small cluster all counts are looked at: so many tasks on a node, so many vectors of counts,
 # so many places of them at most.
-FEW_PER_NODE, FEW_COUNTS, SMALL_STEPS = 12, 500_000, 20_000_000
+FEW_PER_NODE, FEW_COUNTS, SMALL_STEPS = 12, 2_000_000, 20_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
