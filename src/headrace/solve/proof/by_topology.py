@@ -29,7 +29,7 @@ from headrace.solve.symmetry import (
 
 WORK = 250_000_000  # visits by default, less than a second
 MOST_CLASSES = 400  # above, prices do not converge in time, and the quick bound is all there is
-FEW_CLASSES = 40  # up to here, prices converge in a moment
+FEW_CLASSES, FEW_IF_SCARCE = 40, 12  # up to here, prices converge to a good bound in a moment
 QUICK_ROUNDS, QUICK_WORK = 300, 50_000_000  # of the quick bound where prices follow, and visits
 FIRST_WORK = 500_000  # visits for a first bound, roughly, times the square of the classes
 SUFFICIENT = (
@@ -122,7 +122,7 @@ def _fits_one_node(q: Quotient) -> bool:
 def _bounds(q: Quotient, work: Work) -> Bounds:
     """Bounds on the traffic kept: a quick one where prices take long, then ever better ones."""
     many = len(q.count) > MOST_CLASSES
-    if len(q.count) > FEW_CLASSES:
+    if len(q.count) > (FEW_CLASSES if in_plenty(q) else FEW_IF_SCARCE):
         rounds = None if many else QUICK_ROUNDS
         yield Estimate(most_kept_at_all(q, steps=rounds, deadline=work.deadline), 0.0)
         work.spend(QUICK_WORK)
