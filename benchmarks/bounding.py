@@ -38,6 +38,9 @@ def rows(quick: bool) -> Iterator[Row]:
             f"<= {most:.0%}",
             proof.gap is not None and proof.gap <= most,
         )
+        ras = place(problem, "storm-ras", bounded=False).report.inter_node_traffic
+        least = (proof.bound.value or 0.0) / ras
+        yield Row("    so no plan's traffic / storm-ras's is below", f"{least:.3f}")
     gaps = sorted(
         _unequal(shape, seed) for shape in SHAPES for seed in range(1 if quick else SEEDS)
     )

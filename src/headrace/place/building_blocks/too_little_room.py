@@ -13,7 +13,7 @@ from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.search import least_crossing_search
 
 MOST_ADDED = 16  # nodes tried before giving up on a precise answer
-MANY_CELLS = 20_000  # classes x nodes: from here on, trying takes longer than placing did
+MOST_NODES = 200  # with more, trying takes longer than placing did
 
 
 def too_little_room(problem: Problem, instance: Instance) -> Infeasible:
@@ -25,7 +25,7 @@ def too_little_room(problem: Problem, instance: Instance) -> Infeasible:
     resource = problem.resources[fullest]
     need = float((problem.mean_demand[:, fullest]).sum())
     room = float(problem.free[problem.free_slots > 0, fullest].sum())
-    few = instance.allowed.size < MANY_CELLS
+    few = len(instance.node_type) <= MOST_NODES
     added = _nodes_to_add(instance) if few else None
     node = problem.nodes[_largest(instance)]
     who = f"`{problem.topologies[0]}`" if len(problem.topologies) == 1 else "the topologies"

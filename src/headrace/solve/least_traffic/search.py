@@ -117,7 +117,7 @@ def default_steps(instance: Instance) -> int:
     """
     classes, nodes = instance.allowed.shape
     if nodes > 200:
-        return int(np.clip(3_500 * min(classes, 600) + 1_200 * nodes, 2_000_000, 5_000_000))
+        return int(np.clip(3_000 * min(classes, 600) + 1_000 * nodes, 2_000_000, 5_000_000))
     most = 6_000_000 if classes * nodes < MANY_CELLS else 2_500_000
     return int(np.clip(15_000 * classes * nodes, 200_000, most))
 

@@ -27,7 +27,7 @@ from headrace.solve.symmetry import (
     traffic_inside,
 )
 
-WORK = 250_000_000  # visits by default, less than a second
+WORK = 150_000_000  # visits by default, about half a second
 MOST_CLASSES = 400  # above, prices do not converge in time, and the quick bound is all there is
 FEW_CLASSES, FEW_IF_SCARCE = 40, 12  # up to here, prices converge to a good bound in a moment
 QUICK_ROUNDS, QUICK_WORK = 300, 50_000_000  # of the quick bound where prices follow, and visits
