@@ -19,6 +19,7 @@ BENCHMARKS = (
     "placing",
     "both_models",
     "bounding",
+    "production_like",
     "never_beaten",
     "against_metis",
     "sizing",

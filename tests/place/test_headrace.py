@@ -164,6 +164,18 @@ def test_a_worker_never_holds_more_than_its_heap() -> None:
     assert judge(problem, plan, bounded=False).feasible
 
 
+def test_topologies_are_kept_by_priority_however_many_there_are() -> None:
+    """Each has a node to itself or none: of nine on four nodes the four most urgent stay."""
+    topologies = [
+        {"name": f"t{i}", "priority": (5 * i) % 9, "components": {"s": {"spout": True, "cpu": 60}}}
+        for i in range(9)
+    ]
+    nodes = {"n{1..4}": {"cpu": 100, "memory_mb": 100, "slots": 4}}
+    plan = headrace(problem_of({"topologies": topologies, "cluster": {"nodes": nodes}}))
+    urgent = {str(t["name"]) for t in topologies if int(str(t["priority"])) < 4}
+    assert set(plan.refused) == {str(t["name"]) for t in topologies} - urgent
+
+
 def test_what_fits_in_sum_but_not_in_pieces_is_refused_with_the_nodes_to_add() -> None:
     tasks = {f"t{i}": {"cpu": 60} for i in range(4)}
     with pytest.raises(Infeasible) as refused:

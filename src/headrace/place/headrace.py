@@ -60,17 +60,24 @@ def headrace(
     refused: dict[str, HeadraceError] = {}
     x = search_counts(problem, classes, request, move_cost or 0.0)
     if x is None:
-        classes, refused = drop_impossible_topologies(problem, classes)
-        x = search_counts(problem, classes, request, move_cost or 0.0)
+        classes, start, refused = drop_impossible_topologies(problem, classes)
+        x = search_counts(problem, classes, request, move_cost or 0.0, start)
         if x is None:
             raise RuntimeError("what was found with less effort is found with more")
     return assign_tasks(problem, classes, x, refused)
 
 
 def search_counts(
-    problem: Problem, classes: Classes, request: Request, move_cost: float
+    problem: Problem,
+    classes: Classes,
+    request: Request,
+    move_cost: float,
+    start: Ints | None = None,
 ) -> Ints | None:
-    """Counts [classes, N] that are good for the objective; None if no plan was found."""
+    """Counts [classes, N] that are good for the objective; None if no plan was found.
+
+    Never None with a feasible plan to start from.
+    """
     objective, seed, steps = request.objective, request.seed, request.steps
     deadline = request.deadline
     current = None if problem.current is None else classes.counts(problem.current.node)
@@ -80,6 +87,7 @@ def search_counts(
     first_steps = PACKING_STEPS if objective == "rate" and steps is None else steps
     found = least_crossing_search(
         classes.instance,
+        starts=() if start is None else (start,),
         current=current,
         move_cost=cost,
         steps=first_steps,
@@ -322,30 +330,39 @@ def assign_tasks(
 
 def drop_impossible_topologies(
     problem: Problem, classes: Classes
-) -> tuple[Classes, dict[str, HeadraceError]]:
-    """Keep the topologies that fit together, by priority; each of the others is refused.
+) -> tuple[Classes, Ints, dict[str, HeadraceError]]:
+    """Keep the topologies that fit together, by priority, with counts of a plan for them.
 
-    The refusals are by topology, each with its reason.
+    Those that fit beside the ones kept so far are taken in together: where some do not, by halves.
+    Each of the others is refused, with its reason.
     """
-    refused: dict[str, HeadraceError] = {}
     if len(problem.topologies) == 1:
         raise too_little_room(problem, classes.instance)
+    refused: dict[str, HeadraceError] = {}
     taken_in = np.zeros(len(problem.topologies), dtype=bool)
-    nowhere = np.full(problem.task_count, UNPLACED, dtype=np.int64)
-    plan, kept = Assignment(nowhere, nowhere), np.zeros_like(classes.instance.allowed, np.int64)
-    for g in np.argsort(problem.priority, kind="stable").tolist():
-        taken_in[g] = True
+    kept = np.zeros_like(classes.instance.allowed, np.int64)
+    middle = (len(taken_in) + 1) // 2  # all together were tried
+    order = np.argsort(problem.priority, kind="stable")
+    waiting = [order[middle:], order[:middle]]
+    while waiting:
+        batch = waiting.pop()
+        taken_in[batch] = True
         some = keep_topologies(classes, taken_in)
         found = least_crossing_search(some.instance, starts=[kept], steps=0)
-        if found is None:
-            taken_in[g] = False
-            alone = reduce_to_topology(problem, plan, g)
-            refused[problem.topologies[g]] = too_little_room(alone, classes_of(alone).instance)
+        if found is not None:
+            kept = found.x
+            continue
+        taken_in[batch] = False
+        if len(batch) > 1:
+            waiting += [batch[len(batch) // 2 :], batch[: len(batch) // 2]]
         else:
-            plan, kept = assign_tasks(problem, some, found.x), found.x
+            plan = assign_tasks(problem, keep_topologies(classes, taken_in), kept)
+            alone = reduce_to_topology(problem, plan, int(batch[0]))
+            name = problem.topologies[int(batch[0])]
+            refused[name] = too_little_room(alone, classes_of(alone).instance)
     if not taken_in.any():
         raise next(iter(refused.values()))
-    return keep_topologies(classes, taken_in), refused
+    return keep_topologies(classes, taken_in), kept, refused
 
 
 def keep_topologies(classes: Classes, topologies: Bools) -> Classes:

@@ -94,6 +94,28 @@ def traffic_inside(q: Quotient, patterns: Ints) -> Floats:
     return pairs @ q.edge_weight
 
 
+def restrict_classes(q: Quotient, chosen: Ints) -> Quotient:
+    """The same with the chosen classes alone."""
+    number = np.full(len(q.count), -1, dtype=np.int64)
+    number[chosen] = np.arange(len(chosen))
+    edges = (number[q.edge_a] >= 0) & (number[q.edge_b] >= 0)
+    demand, count = q.demand[:, chosen], q.count[chosen]
+    return replace(
+        q,
+        count=count,
+        edge_a=number[q.edge_a[edges]],
+        edge_b=number[q.edge_b[edges]],
+        edge_weight=q.edge_weight[edges],
+        demand=demand,
+        room=np.minimum(q.room, (demand * count[None, :, None]).sum(axis=1) + 1.0),
+        most=q.most[:, chosen],
+        apart=q.apart[chosen],
+        group=q.group[chosen],
+        memory=q.memory[chosen],
+        task_members=[q.task_members[c] for c in chosen],
+    )
+
+
 def merge_node_classes(q: Quotient, parts: list[Ints]) -> Quotient:
     """Node classes put together: each node gets the most that one of its part has."""
     return replace(
@@ -136,17 +158,20 @@ def counts_of(instance: Instance, q: Quotient, patterns: list[tuple[int, Ints]])
 
 
 def _alike_nodes(instance: Instance) -> list[Ints]:
-    alike: dict[tuple[bytes, ...], list[int]] = defaultdict(list)
     # Types that ask the same are one.
-    demand_of_type = [demand.tobytes() for demand in instance.demand]
+    number: dict[bytes, int] = {}
+    asks = np.array([number.setdefault(d.tobytes(), len(number)) for d in instance.demand])
+    facts = np.column_stack(
+        [
+            asks[instance.node_type].astype(np.float64),
+            instance.slots.astype(np.float64),
+            instance.capacity + 0.0,  # -0.0 is 0.0
+        ]
+    )
     allowed = np.packbits(instance.allowed, axis=0).T
-    for n, kind in enumerate(instance.node_type):
-        key = (
-            demand_of_type[kind],
-            instance.capacity[n].tobytes(),
-            instance.slots[n].tobytes(),
-            allowed[n].tobytes(),
-        )
+    keys = np.concatenate([facts.view(np.uint8).reshape(len(facts), -1), allowed], axis=1)
+    alike: dict[bytes, list[int]] = defaultdict(list)
+    for n, key in enumerate(np.ascontiguousarray(keys).view(f"V{keys.shape[1]}").ravel().tolist()):
         alike[key].append(n)
     return [np.array(nodes, dtype=np.int64) for nodes in alike.values()]
 

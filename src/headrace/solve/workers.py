@@ -14,6 +14,7 @@ from headrace.solve.compiled import kernel
 from headrace.solve.packing import few_bins, first_fit
 
 STARTS = 12  # fillings that are tried and improved
+MANY_PAIRS = 12_000  # of tasks, over all fillings: with more tasks to a node, fewer are tried
 PASSES = 50  # over all tasks; improvements end long before
 LOOKS = 200_000  # into bins, to find out whether fewer are enough
 
@@ -65,7 +66,7 @@ def least_cut(
     """Better bins than the filling in `best`, in the same place."""
     part, load, tie = parts[0], scratch[-1], scratch[:-1]
     least = np.inf
-    for start in range(STARTS + 1):
+    for start in range(min(STARTS, 1 + MANY_PAIRS // memory.shape[0] ** 2) + 1):
         if start == 0:
             copy_bins(best, part)
         elif not grow_bins(memory, pull, heap, bins, part, rng, start == 1, load, parts[1]):

@@ -15,6 +15,7 @@ from headrace.model.problem import CPU, Problem
 from headrace.solve.classes import Classes
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.feasible import slots_taken
+from headrace.solve.least_traffic.fills import kinds_of
 from headrace.solve.matching import cheapest_matching
 from headrace.solve.racks import swap_lots
 
@@ -58,9 +59,7 @@ def arrange_lots(problem: Problem, classes: Classes, x: Ints) -> Ints:
 
 def lots_of(instance: Instance, x: Ints, busy: Ints) -> Lots:
     """The lots of busy nodes; nodes that take the same lots are of one kind."""
-    allowed = np.unique(instance.allowed, axis=1, return_inverse=True)[1].reshape(-1)
-    facts = np.column_stack([instance.node_type, instance.slots, allowed, instance.capacity])
-    _, first, kind = np.unique(facts, axis=0, return_index=True, return_inverse=True)
+    kind, first, _ = kinds_of(instance)
     held = x[:, busy].astype(np.float64)
     need = np.stack([held.T @ demand for demand in instance.demand])  # [Y, B, K]
     need = need[instance.node_type[first]].transpose(1, 0, 2)  # [B, Q, K]
@@ -72,7 +71,7 @@ def lots_of(instance: Instance, x: Ints, busy: Ints) -> Lots:
         part = np.minimum(np.where(need > 0, need / room, 0.0), 10.0) ** STEEP
     # CPU first: it alone grows with the rate.
     load = part[:, :, CPU] + OTHERS * part.max(axis=2)
-    return Lots(x[:, busy], kind.reshape(-1), fits, np.where(fits, load, np.inf))
+    return Lots(x[:, busy], kind, fits, np.where(fits, load, np.inf))
 
 
 def exchanged(instance: Instance, x: Ints) -> Floats:

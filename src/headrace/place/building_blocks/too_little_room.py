@@ -13,6 +13,7 @@ from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.search import least_crossing_search
 
 MOST_ADDED = 16  # nodes tried before giving up on a precise answer
+MOST_NODES = 200  # with more, trying takes longer than placing did
 
 
 def too_little_room(problem: Problem, instance: Instance) -> Infeasible:
@@ -24,7 +25,8 @@ def too_little_room(problem: Problem, instance: Instance) -> Infeasible:
     resource = problem.resources[fullest]
     need = float((problem.mean_demand[:, fullest]).sum())
     room = float(problem.free[problem.free_slots > 0, fullest].sum())
-    added = _nodes_to_add(instance)
+    few = len(instance.node_type) <= MOST_NODES
+    added = _nodes_to_add(instance) if few else None
     node = problem.nodes[_largest(instance)]
     who = f"`{problem.topologies[0]}`" if len(problem.topologies) == 1 else "the topologies"
     message = (
@@ -34,7 +36,7 @@ def too_little_room(problem: Problem, instance: Instance) -> Infeasible:
     fix = (
         f"add {added} node{'s' * (added != 1)} like {node}"
         if added
-        else f"add more than {MOST_ADDED} nodes like {node}, or larger ones"
+        else f"add {f'more than {MOST_ADDED} ' if few else ''}nodes like {node}, or larger ones"
     )
     return Infeasible(message, resource=resource, needed=need, available=room, fix=fix)
 

@@ -66,9 +66,9 @@ def least_crossing_search(
 
     With a `current` plan, what moves away from it costs `move_cost` per task. `prefer` "traffic":
     least traffic, then fewest nodes; "nodes": fewest nodes, then least traffic. Never worse than
-    the best feasible one of `starts`; with 0 steps a start is completed and repaired, no more. The
-    same arguments give the same counts unless `deadline()` turns true, which `Found.stopped` then
-    says.
+    the best feasible one of `starts`; with 0 steps a start is completed and repaired, no more (on
+    few nodes, if that fails, plans are built from nothing). The same arguments give the same counts
+    unless `deadline()` turns true, which `Found.stopped` then says.
     """
     if prefer not in ("traffic", "nodes"):
         raise ValueError(f"prefer {prefer!r} is neither traffic nor nodes")
@@ -80,8 +80,8 @@ def least_crossing_search(
     try:
         for x in [*starts, *([current] if current is not None else [])]:
             take_start(search, x)
-        if budget == 0 and starts and search.found:
-            return result_of(search, stopped, current, move_cost)
+        if budget == 0 and starts and (search.found or instance.allowed.size >= MANY_CELLS):
+            return result_of(search, stopped, current, move_cost) if search.found else None
         mixing = mixing_pays(search, budget)
         annealing = int(STEPS_BEFORE_MIXING * budget) if mixing else budget
         if current is None and clusters_pay(search.terms, annealing):

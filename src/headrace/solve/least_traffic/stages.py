@@ -76,7 +76,7 @@ def build_first_plans(search: Search, budget: int, rescues: int = RESCUES) -> No
     """Build plans from nothing; go on with other recipes as long as none is feasible."""
     cells = search.terms.allowed.size
     plans = int(np.clip(40_000 // cells, 1, len(RECIPES)))
-    most_tries = max(1, 5_000_000 // cells)  # annealing forgets most of a large first plan
+    most_tries = max(1, 1_000_000 // cells)  # annealing forgets most of a large first plan
     repair_steps = max(budget // 4, 50_000)
     rescues = min(rescues, max(1, RESCUE_CELLS // cells))
     for number in range(plans + rescues):

@@ -1,8 +1,9 @@
 """A bound on the crossing traffic of a whole cluster: each topology's own, added up.
 
 Topologies exchange nothing, so no plan of all of them lets less of one cross than a plan of that
-one alone, with every node to itself. Alone each is small enough for column generation. The time
-goes where it promises most.
+one alone, with every node to itself. The same holds for the connected parts of a topology. Alone
+each is small enough for column generation, or its busiest classes are: what crosses between those
+crosses in a plan of all as well (`cores`). The time goes where it promises most.
 """
 
 from __future__ import annotations
@@ -15,30 +16,48 @@ import numpy as np
 from headrace.model.arrays import distinct
 from headrace.solve.instance import Instance
 from headrace.solve.proof.bound import few_node_classes, most_kept_at_all
-from headrace.solve.proof.certificate import Bounds, Estimate, kept_bounds
+from headrace.solve.proof.certificate import Bounds, Estimate, in_plenty, kept_bounds
+from headrace.solve.proof.cores import connected_parts, cores_of
 from headrace.solve.proof.prices import Work
-from headrace.solve.symmetry import Quotient, merge_node_classes, quotient, traffic_inside
+from headrace.solve.symmetry import (
+    Quotient,
+    merge_node_classes,
+    quotient,
+    restrict_classes,
+    traffic_inside,
+)
 
-WORK = 400_000_000  # visits by default, about a second
+WORK = 150_000_000  # visits by default, about half a second
 MOST_CLASSES = 400  # above, prices do not converge in time, and the quick bound is all there is
-FEW_CLASSES = 40  # up to here, prices converge in a moment
+FEW_CLASSES, FEW_IF_SCARCE = 40, 12  # up to here, prices converge to a good bound in a moment
 QUICK_ROUNDS, QUICK_WORK = 300, 50_000_000  # of the quick bound where prices follow, and visits
-FIRST_WORK = 30_000_000  # visits for a first bound of a topology, roughly
+FIRST_WORK = 500_000  # visits for a first bound, roughly, times the square of the classes
 SUFFICIENT = (
     1.25  # times what a topology needs: nodes with less room than these are as good as they
 )
 
 
 @dataclass(slots=True, eq=False)
-class _Topology:
-    """One topology's bound so far, and where better ones come from."""
+class _Core:
+    """Classes of a part whose own bound is one of the part, and where better ones come from."""
 
-    total: float
+    total: float  # traffic between them
     bounds: Bounds
-    crossing: float = 0.0  # no plan of it crosses less
-    hoped: float = np.inf  # what its bound can become
-    spent: float = FIRST_WORK  # on the last improvement
+    hoped: float  # crossing traffic that its bound can become
+    spent: float  # on the last improvement
     looking: float = 0.0  # since then
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """A connected part of a topology: no plan of it lets less than `crossing` cross."""
+
+    cores: list[_Core]
+    crossing: float = 0.0
+
+    def promise(self, core: _Core) -> float:
+        """How much more would be known for the work."""
+        return (core.hoped - self.crossing) / (core.spent + core.looking)
 
 
 def crossing_bound_by_topology(
@@ -49,43 +68,61 @@ def crossing_bound_by_topology(
     The kind is `column-generation`, or `trivial` where it finds nothing above 0.
     """
     effort = Work(work, deadline)
-    topologies = [_topology(alone(instance, g), effort) for g in distinct(instance.group).tolist()]
-    open_ones = [t for t in topologies if t is not None]
-    for topology in open_ones:
-        topology.hoped = topology.total
-    while open_ones and not effort.spent():
-        best = max(open_ones, key=lambda t: (t.hoped - t.crossing) / (t.spent + t.looking))
+    parts = [
+        _Part(_cores(part, effort))
+        for g in distinct(instance.group).tolist()
+        for part in _parts(quotient(alone(instance, g)))
+    ]
+    while not effort.spent():
+        open_ones = [(part, core) for part in parts for core in part.cores]
+        if not open_ones:
+            break
+        part, core = max(open_ones, key=lambda pair: pair[0].promise(pair[1]))
         before = effort.done
         try:
-            estimate = next(best.bounds)
+            estimate = next(core.bounds)
         except StopIteration:
-            open_ones.remove(best)
+            part.cores.remove(core)
             continue
-        best.looking += max(effort.done - before, 1.0)
+        core.looking += max(effort.done - before, 1.0)
         if estimate is not None:
-            best.crossing = max(best.crossing, best.total - estimate.upper)
-            best.hoped = max(best.total - estimate.hoped, best.crossing)
-            best.spent, best.looking = best.looking, 0.0
-    value = float(sum(t.crossing for t in topologies if t is not None))
+            part.crossing = max(part.crossing, core.total - estimate.upper)
+            core.hoped = core.total - min(estimate.hoped, estimate.upper)
+            core.spent, core.looking = core.looking, 0.0
+            part.cores = [c for c in part.cores if c.hoped > part.crossing]
+    value = float(sum(part.crossing for part in parts))
     return (value, "column-generation") if value > 0.0 else (0.0, "trivial")
 
 
-def _topology(instance: Instance, work: Work) -> _Topology | None:
-    """A topology's bounds, none of them computed yet; None where all of it fits one node."""
-    q = quotient(instance)
-    total = float(traffic_inside(q, q.count[None])[0])
-    if total <= 0.0 or not len(q.nodes) or not q.most.any(axis=0).all():
-        return None
+def _parts(q: Quotient) -> list[Quotient]:
+    """What of a topology can be bounded separately: where nodes are scarce, only all of it."""
+    if not len(q.nodes) or not q.most.any(axis=0).all():
+        return []
+    return connected_parts(q) if in_plenty(q) else [q]
+
+
+def _cores(part: Quotient, work: Work) -> list[_Core]:
+    """The cores of a part, no bound of them computed yet; none where all of it fits one node."""
+    cores: list[_Core] = []
+    for chosen in cores_of(part):
+        q = restrict_classes(part, chosen)
+        total = float(traffic_inside(q, q.count[None])[0])
+        if total > 0.0 and not _fits_one_node(q):
+            cores.append(_Core(total, _bounds(q, work), total, FIRST_WORK * len(chosen) ** 2))
+    return cores
+
+
+def _fits_one_node(q: Quotient) -> bool:
     fits = ((q.demand * q.count[None, :, None]).sum(axis=1) <= q.room).all(axis=1)
-    if (fits & (q.most == q.count).all(axis=1) & (q.slots > 0)).any() and not q.slots_matter:
-        return None
-    return _Topology(total, _bounds(q, work))
+    return bool((fits & (q.most == q.count).all(axis=1) & (q.slots > 0)).any()) and (
+        not q.slots_matter
+    )
 
 
 def _bounds(q: Quotient, work: Work) -> Bounds:
     """Bounds on the traffic kept: a quick one where prices take long, then ever better ones."""
     many = len(q.count) > MOST_CLASSES
-    if len(q.count) > FEW_CLASSES:
+    if len(q.count) > (FEW_CLASSES if in_plenty(q) else FEW_IF_SCARCE):
         rounds = None if many else QUICK_ROUNDS
         yield Estimate(most_kept_at_all(q, steps=rounds, deadline=work.deadline), 0.0)
         work.spend(QUICK_WORK)

@@ -47,10 +47,14 @@ Bounds = Iterator[Estimate | None]  # None: nothing new yet, somebody else may g
 def kept_bounds(q: Quotient, work: Work) -> Bounds:
     """Ever better bounds, until the work is spent or nothing is gained any more."""
     master = master_of(q)
+    yield from _raise_prices(master, work) if in_plenty(q) else _search_closer(master, work)
+
+
+def in_plenty(q: Quotient) -> bool:
+    """Whether there are so many nodes that what is overlooked on each would add up."""
     needed = (q.demand.min(axis=0) * q.count[:, None]).sum(axis=0)
     room = (np.maximum(q.room, 0.0) * q.nodes[:, None]).sum(axis=0)
-    plenty = bool((needed <= PLENTY * room).all())
-    yield from _raise_prices(master, work) if plenty else _search_closer(master, work)
+    return bool((needed <= PLENTY * room).all())
 
 
 def _raise_prices(master: Master, work: Work) -> Bounds:

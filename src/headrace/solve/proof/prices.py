@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,8 @@ NEW_PATTERNS = (
 CONVERGED = 2e-4  # of all traffic: the difference between guess and program that is left alone
 COLUMNS_KEPT = 3_000  # in the master program; beyond, the worst leave
 MOST_PENALTY = 1e6  # of all traffic, for a task that is left out
-PROGRAM_WORK, ENTRY_WORK = 1_500_000, 250  # of a linear program, and of each of its entries
+PROGRAM_WORK, ENTRY_WORK = 800_000, 250  # of a linear program, and of each of its entries
+SMALL_PROGRAM = 20_000  # entries, zeros included, up to which sparse matrices do not pay
 
 
 @dataclass(slots=True)
@@ -184,24 +186,21 @@ def solve_master(master: Master, penalty: float) -> tuple[float, Floats, Floats,
 
     None where the solver gives up, which it does on numbers of very different size.
     """
-    from scipy.sparse import csr_array, hstack
-
     q = master.q
     patterns = len(master.pattern)
     classes, node_classes = len(q.count), len(q.nodes)
-    shape = csr_array(master.patterns().T.astype(np.float64))
-    left_out = csr_array((np.ones(classes), (np.arange(classes), np.arange(classes))))
-    on_node = csr_array(
-        (np.ones(patterns), (master.of_class, np.arange(patterns))),
-        shape=(node_classes, patterns + classes),
-    )
+    on_node = np.zeros((node_classes, patterns + classes))
+    on_node[master.of_class, np.arange(patterns)] = 1.0
+    placed = np.concatenate([master.patterns().T.astype(np.float64), np.eye(classes)], axis=1)
+    small = placed.size <= SMALL_PROGRAM
     result = highs.solve_linear_program(
         np.concatenate([-np.array(master.kept), np.full(classes, penalty)]) / master.unit,
-        A_ub=on_node,
+        A_ub=on_node if small else _sparse(on_node),
         b_ub=q.nodes,
-        A_eq=hstack([shape, left_out], format="csr"),
+        A_eq=placed if small else _sparse(placed),
         b_eq=q.count,
         method="highs-ds",
+        options={"presolve": not small},  # takes longer than it saves
     )
     if result.x is None or result.eqlin.marginals is None:
         return None
@@ -210,3 +209,9 @@ def solve_master(master: Master, penalty: float) -> tuple[float, Floats, Floats,
         shortfall = node[master.of_class] + master.patterns() @ task - np.array(master.kept)
         master.keep(np.sort(np.argsort(shortfall, kind="stable")[: COLUMNS_KEPT // 2]))
     return -float(result.fun) * master.unit, task, node, float(result.x[patterns:].sum())
+
+
+def _sparse(matrix: Floats) -> Any:
+    from scipy.sparse import csr_array
+
+    return csr_array(matrix)
