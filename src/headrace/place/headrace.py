@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -116,12 +117,21 @@ def search_counts(
 
 
 def even_out_load(problem: Problem, classes: Classes, x: Ints, request: Request) -> Ints:
-    """Counts that fill nodes evenly: the evenest of several searches."""
-    starts = EVEN_STARTS if classes.instance.allowed.size <= FEW else 1
-    found = list_fast_plans(problem, classes, x, request, starts)
+    """Counts that fill nodes evenly: the evenest of several searches.
+
+    Nodes that are full at a high rate are filled evenly: two of the searches start from such.
+    """
+    seed, improve = request.seed, partial(improve_counts, problem, classes, request)
+    fast = improve(x, "rate", seed)
+    found = [*(improve(x, "balance", seed + i) for i in range(EVEN_STARTS)), fast]
+    if classes.instance.allowed.size <= FEW:
+        fastest = max(found, key=partial(sustained_rate, problem, classes))
+        found.append(pack_for_more_rate(problem, classes, fastest, seed, request.deadline))
+        found.append(improve(found[-1], "balance", seed))
+    found.append(improve(fast, "balance", seed))
     costs = rate_costs(problem, classes)
     if costs.send_points > 0:  # what sending costs is known to the search alone
-        return found[1]
+        return found[0]
     points = (costs.grows + costs.fixed)[problem.node_type]  # [N, C]
     stated = np.isfinite(costs.installed) & (costs.installed > 0)
 
@@ -214,37 +224,31 @@ def raise_rate_of_nodes(
     problem: Problem, classes: Classes, x: Ints, request: Request, enough: float
 ) -> Ints:
     """Counts with the highest rate that nodes sustain; more than `enough` is of no use."""
-    starts = EVEN_STARTS if classes.instance.allowed.size <= FEW else 0
-    plans = list_fast_plans(problem, classes, x, request, starts, enough)
-    return max(plans, key=partial(sustained_rate, problem, classes))
+    seed, improve = request.seed, partial(improve_counts, problem, classes, request)
+    rate = partial(sustained_rate, problem, classes)
+    found = [improve(x, "rate", seed, enough)]
+    if rate(found[0]) < enough and classes.instance.allowed.size <= FEW:
+        # Evenly filled nodes are near the best where nothing is sent, and quickly found.
+        found += [improve(x, "balance", seed + i) for i in range(EVEN_STARTS)]
+        found.append(improve(found[0], "balance", seed))
+    fastest = max(found, key=rate)
+    if rate(fastest) >= enough:
+        return fastest
+    return pack_for_more_rate(problem, classes, fastest, seed, request.deadline)
 
 
-def list_fast_plans(
+def improve_counts(
     problem: Problem,
     classes: Classes,
-    x: Ints,
     request: Request,
-    even_starts: int,
+    x: Ints,
+    objective: Literal["rate", "balance"],
+    seed: int,
     enough: float = np.inf,
-) -> list[Ints]:
-    """Plans that are fast, that fill nodes evenly, and that fill them up at a high rate.
-
-    Where little is sent, all of them are near each other: the best of one kind is often found from
-    another. One plan where it is fast `enough`.
-    """
-    seed, rate = request.seed, partial(sustained_rate, problem, classes)
-    improve = partial(
-        improve_speed, problem, classes, steps=request.steps, deadline=request.deadline
-    )
-    found = [improve(x, "rate", seed=seed, enough=enough)]
-    if enough == np.inf or rate(found[0]) < enough:
-        found += [improve(x, "balance", seed=seed + i) for i in range(even_starts)]
-    fastest = max(found, key=rate)
-    if enough < np.inf and rate(fastest) >= enough:
-        return [fastest]
-    full = pack_for_more_rate(problem, classes, fastest, seed, request.deadline)
-    more = [improve(one, "balance", seed=seed) for one in (full, found[0]) if even_starts]
-    return [*found, full, *more]
+) -> Ints:
+    """Counts x made faster, or more even, within what was asked for."""
+    limits = {"steps": request.steps, "deadline": request.deadline, "enough": enough}
+    return improve_speed(problem, classes, x, objective, seed=seed, **limits)  # pyright: ignore[reportArgumentType]
 
 
 def pack_for_more_rate(

@@ -121,7 +121,7 @@ def default_steps(instance: Instance) -> int:
     cells = classes * nodes
     most = 6_000_000 if cells < MANY_CELLS else 2_500_000
     # Of middling problems a short cooling misses the best plan more often than not.
-    steps = max(15_000 * cells, min(500 * cells**2, 4_000_000))
+    steps = max(15_000 * cells, min(250 * cells**2, 2_500_000))
     return int(np.clip(steps, 200_000, most))
 
 
