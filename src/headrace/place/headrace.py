@@ -49,7 +49,7 @@ LEAST_NODE_PRICE = 1e-6  # of the price between racks: nodes count a little even
 LEAST_STEP = 1e-4  # a smaller step is not worth a try
 JUST_ABOVE = 1e-6  # as a share
 FEW = 20_000  # classes x nodes up to which a rate is searched from two sides
-EVEN_STARTS = 3  # of plans that fill nodes evenly
+EVEN_STARTS = 4  # of plans that fill nodes evenly
 THREAD_LEVELS = 6  # how often the rate is raised again where the threads of some nodes limit it
 
 
@@ -93,9 +93,10 @@ def search_counts(
     if found is None:
         return None
     if objective in ("traffic", "network", "nodes"):
+        x = found.x
         if objective == "traffic" and current is None:
-            found = replace(found, x=finish_exactly(classes.instance, found.x, request))
-        x = found.x if current is not None else arrange_lots(problem, classes, found.x)
+            x = finish_exactly(classes.instance, x, request)
+        x = x if current is not None else arrange_lots(problem, classes, x)
         if objective == "network":
             x = gather_tasks(problem, classes, x, request, current, cost)
         if bandwidth_suffices(problem, classes, x):
@@ -247,8 +248,16 @@ def improve_counts(
     enough: float = np.inf,
 ) -> Ints:
     """Counts x made faster, or more even, within what was asked for."""
-    limits = {"steps": request.steps, "deadline": request.deadline, "enough": enough}
-    return improve_speed(problem, classes, x, objective, seed=seed, **limits)  # pyright: ignore[reportArgumentType]
+    return improve_speed(
+        problem,
+        classes,
+        x,
+        objective,
+        seed=seed,
+        steps=request.steps,
+        deadline=request.deadline,
+        enough=enough,
+    )
 
 
 def pack_for_more_rate(
