@@ -76,8 +76,8 @@ def aniello_online(
 class Group:
     """A topology whose executors have slots."""
 
-    topology: int
     busy: Ints  # tasks with traffic
+    links: Links  # between these
     slot_of: Ints  # [busy]
     slots: int  # for these
     idle: Ints  # tasks without traffic, in Storm's order
@@ -88,14 +88,12 @@ def both_phases(
     problem: Problem, gamma: float, alfa: float, beta: float, delta: float
 ) -> Assignment:
     """Slots for the executors of each topology, by priority; then nodes for all slots together."""
-    pairs = problem.task_pairs()
-    links = links_of(pairs, problem.task_count)
     refused: dict[str, HeadraceError] = {}
     groups: list[Group] = []
-    left = int(problem.free_slots.sum())
+    left, order = int(problem.free_slots.sum()), storm_order(problem)
     for g in np.argsort(problem.priority, kind="stable").tolist():
         try:
-            group = executors_to_slots(problem, pairs, links, g, left, gamma, alfa)
+            group = executors_to_slots(problem, g, order, left, gamma, alfa)
         except (Infeasible, Unsupported) as error:
             refused[problem.topologies[g]] = error
             continue
@@ -103,67 +101,57 @@ def both_phases(
         left -= group.slots + group.more_slots
     if not groups:
         raise next(iter(refused.values()))
-    node_of_slot = slots_to_nodes(problem, links, groups, beta, delta)
+    node_of_slot = slots_to_nodes(problem, groups, beta, delta)
     return assign_workers(problem, groups, node_of_slot, refused)
 
 
 def executors_to_slots(
-    problem: Problem,
-    pairs: Pairs,
-    links: Links,
-    topology: int,
-    left: int,
-    gamma: float,
-    alfa: float,
+    problem: Problem, topology: int, order: Ints, left: int, gamma: float, alfa: float
 ) -> Group:
     """Phase 1: slots for the executors of one topology; `left` slots are still free."""
-    mine = problem.topology[problem.component_of] == topology
-    refuse_without_slots(problem.only(topology, problem.taken, problem.slot_taken), 1, left)
-    talks = np.diff(links.start) > 0
-    busy = np.flatnonzero(mine & talks)
-    order = storm_order(problem)
-    idle = order[(mine & ~talks)[order]]
-    slots = min(problem.worker_count(topology), len(busy) + len(idle), left)
+    alone = problem.only(topology, problem.taken, problem.slot_taken)
+    refuse_without_slots(alone, 1, left)
+    mine = np.flatnonzero(problem.topology[problem.component_of] == topology)
+    pairs = alone.task_pairs()
+    real = (pairs.source != pairs.target) & (pairs.tuples_per_s > 0)
+    talks = np.zeros(len(mine), dtype=np.bool_)
+    talks[pairs.source[real]] = talks[pairs.target[real]] = True
+    number = np.cumsum(talks) - 1
+    rate = pairs.tuples_per_s[real]
+    pairs = Pairs(number[pairs.source[real]], number[pairs.target[real]], rate, rate)
+    busy = mine[talks]
+    links = links_of(pairs, len(busy))
+    idle = order[np.isin(order, mine[~talks])]
+    slots = min(problem.worker_count(topology), len(mine), left)
     for_busy = min(slots, len(busy))
-    slot_of = (
-        busy_to_slots(problem, pairs, links, busy, for_busy, gamma, alfa) if for_busy else busy
-    )
-    return Group(topology, busy, slot_of, for_busy, idle, min(slots - for_busy, len(idle)))
+    load = problem.mean_demand[busy, CPU]
+    slot_of = busy_to_slots(pairs, links, load, for_busy, gamma, alfa) if for_busy else busy
+    return Group(busy, links, slot_of, for_busy, idle, min(slots - for_busy, len(idle)))
 
 
 def busy_to_slots(
-    problem: Problem, pairs: Pairs, links: Links, busy: Ints, slots: int, gamma: float, alfa: float
+    pairs: Pairs, links: Links, load: Floats, slots: int, gamma: float, alfa: float
 ) -> Ints:
     """Executors into slots of even load by their pairs, busiest first, [busy].
 
     Then every slot that stayed empty gets the executor that costs the least traffic.
     """
-    if len(busy) * slots > MOST_ENTRIES:
-        size = len(busy) * slots
+    busy = len(load)
+    if busy * slots > MOST_ENTRIES:
         message = (
-            f"needs a table of {len(busy):,} executors x {slots:,} slots; "
+            f"needs a table of {busy:,} executors x {slots:,} slots; "
             f"the most it takes is {MOST_ENTRIES:,} entries"
         )
         raise Unsupported(
             message,
             resource="table",
-            needed=size,
+            needed=busy * slots,
             available=MOST_ENTRIES,
             fix="lower `workers`, or use headrace",
         )
-    number = np.full(problem.task_count, UNPLACED, dtype=np.int64)
-    number[busy] = np.arange(len(busy))
-    real = (number[pairs.source] >= 0) & (pairs.source != pairs.target) & (pairs.tuples_per_s > 0)
-    source, target, rate = (
-        number[pairs.source[real]],
-        number[pairs.target[real]],
-        pairs.tuples_per_s[real],
-    )
-    own = links_of(Pairs(source, target, rate, rate), len(busy))
-    load = problem.mean_demand[busy, CPU]
     limit = np.full(slots, gamma * float(load.sum()) / slots)
-    one_kind, one_group = np.zeros(slots, dtype=np.int64), np.zeros(len(busy), dtype=np.int64)
-    most = np.array([most_in_one(len(busy), slots, alfa)], dtype=np.int64)
+    one_kind, one_group = np.zeros(slots, dtype=np.int64), np.zeros(busy, dtype=np.int64)
+    most = np.array([most_in_one(busy, slots, alfa)], dtype=np.int64)
     bins = new_bins(
         load[:, None],
         one_kind,
@@ -172,11 +160,11 @@ def busy_to_slots(
         np.full(slots, most[0]),
         one_group,
         most,
-        own,
+        links,
     )
-    order = order_descending(rate)
-    source, target = source[order], target[order]
-    pack_pairs(bins, source, target, traffic_between(own, source, target))
+    order = order_descending(pairs.tuples_per_s)
+    source, target = pairs.source[order], pairs.target[order]
+    pack_pairs(bins, source, target, traffic_between(links, source, target))
     for empty in np.flatnonzero(bins.inside[:, 0] == 0).tolist():
         movable = np.flatnonzero(bins.inside[bins.at, 0] > 1)
         lost = bins.pull[movable, bins.at[movable]]
@@ -191,9 +179,7 @@ def traffic_between(links: Links, a: Ints, b: Ints) -> Floats:
     return links.weight[np.searchsorted(key, a * items + b)]
 
 
-def slots_to_nodes(
-    problem: Problem, links: Links, groups: list[Group], beta: float, delta: float
-) -> Ints:
+def slots_to_nodes(problem: Problem, groups: list[Group], beta: float, delta: float) -> Ints:
     """Phase 2: a node for every slot that holds executors with traffic, in order of the groups."""
     first = np.cumsum([0, *(group.slots for group in groups)])
     slots = int(first[-1])
@@ -209,7 +195,7 @@ def slots_to_nodes(
             for y in range(len(problem.types))
         ]
     )
-    between_slots = slot_links(links, slot_of, slots)
+    between_slots = slot_links(groups, first, slots)
     use = [
         count_nodes_to_use(problem.free_slots, group.slots, beta) if group.slots else 1
         for group in groups
@@ -244,14 +230,17 @@ def slots_to_nodes(
     return bins.at
 
 
-def slot_links(links: Links, slot_of: Ints, slots: int) -> Links:
-    """Traffic between slots."""
-    tasks = len(links.start) - 1
-    a, b = np.repeat(np.arange(tasks), np.diff(links.start)), links.other
-    half = a < b
-    return links_of(
-        Pairs(slot_of[a[half]], slot_of[b[half]], links.weight[half], links.weight[half]), slots
-    )
+def slot_links(groups: list[Group], first: Ints, slots: int) -> Links:
+    """Traffic between slots; those of a group are numbered from its `first` on."""
+    ends: list[Ints] = []
+    weight: list[Floats] = []
+    for group, start in zip(groups, first[:-1].tolist(), strict=True):
+        a = np.repeat(np.arange(len(group.busy)), np.diff(group.links.start))
+        half = a < group.links.other
+        ends.append(start + group.slot_of[np.stack([a[half], group.links.other[half]])])
+        weight.append(group.links.weight[half])
+    (a, b), rate = np.concatenate(ends, axis=1), np.concatenate(weight)
+    return links_of(Pairs(a, b, rate, rate), slots)
 
 
 def spread_slots(bins: Bins, mine: Ints, group: int) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.arrange import arrange_lots
+from headrace.place.building_blocks.exact_finish import finish_exactly
 from headrace.place.building_blocks.one_thread import (
     allow_threads_at,
     highest_thread_rate,
@@ -40,13 +42,14 @@ from headrace.solve.rate.costs import RateCosts, rate_costs
 from headrace.solve.rate.full_nodes import fill_to_capacity
 from headrace.solve.rate.speed import improve_speed, sustained_rate
 
+SPEEDS = ("rate", "batch", "balance")  # objectives that are about CPU first
 PACKINGS, PACKING_STEPS = 8, 20_000  # rates tried by packing, and steps of search for each
 FIRST_STEP = 0.001  # how much higher the first rate tried is, as a share
 LEAST_NODE_PRICE = 1e-6  # of the price between racks: nodes count a little even where they are free
 LEAST_STEP = 1e-4  # a smaller step is not worth a try
 JUST_ABOVE = 1e-6  # as a share
 FEW = 20_000  # classes x nodes up to which a rate is searched from two sides
-EVEN_STARTS = 4  # of which the fastest counts
+EVEN_STARTS = 4  # of plans that fill nodes evenly
 THREAD_LEVELS = 6  # how often the rate is raised again where the threads of some nodes limit it
 
 
@@ -83,8 +86,8 @@ def search_counts(
     current = None if problem.current is None else classes.counts(problem.current.node)
     cost = None if current is None else move_cost * problem.state_mb[classes.component]
     prefer = "nodes" if objective == "nodes" else "traffic"
-    # For a rate, traffic comes last: a short search is enough here.
-    first_steps = PACKING_STEPS if objective == "rate" and steps is None else steps
+    # For speed, traffic comes last: a short search is enough here.
+    first_steps = PACKING_STEPS if objective in SPEEDS and steps is None else steps
     found = least_crossing_search(
         classes.instance,
         starts=() if start is None else (start,),
@@ -98,7 +101,10 @@ def search_counts(
     if found is None:
         return None
     if objective in ("traffic", "network", "nodes"):
-        x = found.x if current is not None else arrange_lots(problem, classes, found.x)
+        x = found.x
+        if objective == "traffic" and current is None:
+            x = finish_exactly(classes.instance, x, request)
+        x = x if current is not None else arrange_lots(problem, classes, x)
         if objective == "network":
             x = gather_tasks(problem, classes, x, request, current, cost)
         if bandwidth_suffices(problem, classes, x):
@@ -106,7 +112,7 @@ def search_counts(
         return improve_speed(
             problem, classes, x, "rate", seed=seed, steps=steps, deadline=deadline, enough=1.0
         )
-    if objective not in ("rate", "batch", "balance"):
+    if objective not in SPEEDS:
         raise Unsupported(f"headrace does not know the objective {objective}")
     if objective == "rate":
         x = raise_rate(problem, classes, found.x, request)
@@ -120,13 +126,18 @@ def search_counts(
 
 
 def even_out_load(problem: Problem, classes: Classes, x: Ints, request: Request) -> Ints:
-    """Counts that fill nodes evenly: the evenest of several searches, one from a high rate."""
-    improve = partial(
-        improve_speed, problem, classes, steps=request.steps, deadline=request.deadline
-    )
-    found = [improve(x, "balance", seed=request.seed + i) for i in range(EVEN_STARTS)]
-    fast = improve(x, "rate", seed=request.seed)
-    found += [fast, improve(fast, "balance", seed=request.seed)]
+    """Counts that fill nodes evenly: the evenest of several searches.
+
+    Nodes that are full at a high rate are filled evenly: two of the searches start from such.
+    """
+    seed, improve = request.seed, partial(improve_counts, problem, classes, request)
+    fast = improve(x, "rate", seed)
+    found = [*(improve(x, "balance", seed + i) for i in range(EVEN_STARTS)), fast]
+    if classes.instance.allowed.size <= FEW:
+        fastest = max(found, key=partial(sustained_rate, problem, classes))
+        found.append(pack_for_more_rate(problem, classes, fastest, seed, request.deadline))
+        found.append(improve(found[-1], "balance", seed))
+    found.append(improve(fast, "balance", seed))
     costs = rate_costs(problem, classes)
     if costs.send_points > 0:  # what sending costs is known to the search alone
         return found[0]
@@ -222,19 +233,39 @@ def raise_rate_of_nodes(
     problem: Problem, classes: Classes, x: Ints, request: Request, enough: float
 ) -> Ints:
     """Counts with the highest rate that nodes sustain; more than `enough` is of no use."""
-    seed = request.seed
-    improve = partial(
-        improve_speed, problem, classes, x, steps=request.steps, deadline=request.deadline
-    )
-    found = improve("rate", seed=seed, enough=enough)
-    if sustained_rate(problem, classes, found) < enough and classes.instance.allowed.size <= FEW:
+    seed, improve = request.seed, partial(improve_counts, problem, classes, request)
+    rate = partial(sustained_rate, problem, classes)
+    found = [improve(x, "rate", seed, enough)]
+    if rate(found[0]) < enough and classes.instance.allowed.size <= FEW:
         # Evenly filled nodes are near the best where nothing is sent, and quickly found.
-        even = [improve("balance", seed=seed + i) for i in range(EVEN_STARTS)]
-        found = max([found, *even], key=lambda counts: sustained_rate(problem, classes, counts))
-    x = found
-    if sustained_rate(problem, classes, x) >= enough:
-        return x
-    return pack_for_more_rate(problem, classes, x, request.seed, request.deadline)
+        found += [improve(x, "balance", seed + i) for i in range(EVEN_STARTS)]
+        found.append(improve(found[0], "balance", seed))
+    fastest = max(found, key=rate)
+    if rate(fastest) >= enough:
+        return fastest
+    return pack_for_more_rate(problem, classes, fastest, seed, request.deadline)
+
+
+def improve_counts(
+    problem: Problem,
+    classes: Classes,
+    request: Request,
+    x: Ints,
+    objective: Literal["rate", "balance"],
+    seed: int,
+    enough: float = np.inf,
+) -> Ints:
+    """Counts x made faster, or more even, within what was asked for."""
+    return improve_speed(
+        problem,
+        classes,
+        x,
+        objective,
+        seed=seed,
+        steps=request.steps,
+        deadline=request.deadline,
+        enough=enough,
+    )
 
 
 def pack_for_more_rate(

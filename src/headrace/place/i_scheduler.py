@@ -30,9 +30,11 @@ from headrace.model.problem import CPU, UNPLACED, Assignment, Pairs, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.ceiling import cpu_capacity
 from headrace.place.building_blocks.exact_model import (
+    THETA_S,
     Fused,
     find_threshold,
     node_classes,
+    share_theta,
     solve_model,
 )
 from headrace.place.building_blocks.inside_node import second_level
@@ -40,6 +42,8 @@ from headrace.place.building_blocks.metis_parts import Partitioner, graph_partit
 from headrace.place.building_blocks.topologies import each_topology
 
 
+@share_theta
+@each_topology
 def i_scheduler(
     problem: Problem,
     request: Request = DEFAULT_REQUEST,
@@ -49,33 +53,7 @@ def i_scheduler(
     partitioner: Partitioner = "metis",
     phi: int | None = None,
     table: str | None = None,
-    theta: float = 5.0,
-) -> Assignment:
-    """Algorithm 4 for each topology; the model's theta seconds are for all of them together."""
-    theta /= len(problem.topologies)
-    return place_topology(
-        problem,
-        request,
-        alpha=alpha,
-        max_tasks_per_worker=max_tasks_per_worker,
-        partitioner=partitioner,
-        phi=phi,
-        table=table,
-        theta=theta,
-    )
-
-
-@each_topology
-def place_topology(
-    problem: Problem,
-    request: Request,
-    *,
-    alpha: float,
-    max_tasks_per_worker: int,
-    partitioner: Partitioner,
-    phi: int | None,
-    table: str | None,
-    theta: float,
+    theta: float = THETA_S,
 ) -> Assignment:
     """Algorithm 4: tasks to nodes by fusing and solving, then each node's tasks to its workers."""
     pairs = problem.task_pairs()

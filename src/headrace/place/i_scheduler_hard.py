@@ -26,9 +26,11 @@ from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.ceiling import no_packing, node_capacity
 from headrace.place.building_blocks.exact_model import (
+    THETA_S,
     Fused,
     find_threshold,
     node_classes,
+    share_theta,
     solve_model,
 )
 from headrace.place.building_blocks.inside_node import second_level
@@ -37,6 +39,8 @@ from headrace.place.p_scheduler_hard import demand_by_type, first_level
 from headrace.solve.cut.partition import partition
 
 
+@share_theta
+@each_topology
 def i_scheduler_hard(
     problem: Problem,
     request: Request = DEFAULT_REQUEST,
@@ -45,31 +49,7 @@ def i_scheduler_hard(
     phi: int | None = None,
     max_tasks_per_worker: int = 5,
     table: str | None = None,
-    theta: float = 5.0,
-) -> Assignment:
-    """Algorithm 4 for each topology; the model's theta seconds are for all of them together."""
-    theta /= len(problem.topologies)
-    return place_topology(
-        problem,
-        request,
-        alpha=alpha,
-        phi=phi,
-        max_tasks_per_worker=max_tasks_per_worker,
-        table=table,
-        theta=theta,
-    )
-
-
-@each_topology
-def place_topology(
-    problem: Problem,
-    request: Request,
-    *,
-    alpha: float,
-    phi: int | None,
-    max_tasks_per_worker: int,
-    table: str | None,
-    theta: float,
+    theta: float = THETA_S,
 ) -> Assignment:
     """Algorithm 4: tasks to nodes by fusing and solving, then each node's tasks to its workers."""
     pairs, seed = problem.task_pairs(), request.seed

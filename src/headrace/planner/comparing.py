@@ -14,7 +14,7 @@ from headrace.judge.survival import broken_headroom
 from headrace.model.problem import Problem
 from headrace.model.request import Deadline
 from headrace.model.workload import Workload
-from headrace.planner.limited import answer_within, can_limit
+from headrace.planner.limited import answer_within, can_limit, load_libraries
 from headrace.planner.placing import check_objective, place
 from headrace.planner.result import Outcome, Plan, Refusal
 from headrace.planner.sizing import provision, size
@@ -160,6 +160,8 @@ def outcomes(
     process of its own, which is stopped after so many seconds.
     """
     algorithms = [find(stage, one) for one in by or names(stage)]  # an unknown name ends it here
+    if longest is not None:
+        load_libraries()
     for one, algorithm in zip(by or names(stage), algorithms, strict=True):
         start = time.perf_counter()
         try:

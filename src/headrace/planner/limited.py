@@ -6,6 +6,7 @@ that cannot, is stopped from outside.
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -27,6 +28,12 @@ def can_limit() -> bool:
     import multiprocessing
 
     return sys.platform == "linux" and not multiprocessing.current_process().daemon
+
+
+def load_libraries() -> None:
+    """Import what most schedulers import when they start, so that children have it already."""
+    for name in ("numba", "scipy.sparse.csgraph", "scipy.optimize"):
+        importlib.import_module(name)
 
 
 def answer_within(seconds: float, make: Callable[[], Answer]) -> Answer:

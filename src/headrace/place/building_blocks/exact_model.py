@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from headrace.errors import InvalidInput
 from headrace.model.arrays import Floats, Ints, totals
-from headrace.model.problem import CPU, Pairs, Problem
+from headrace.model.problem import CPU, Assignment, Pairs, Problem
 from headrace.model.request import Request
 from headrace.place.building_blocks.ceiling import sort_by_capacity
+from headrace.place.building_blocks.topologies import Options, Scheduler
 from headrace.solve.classes import classes_of
 from headrace.solve.cut.graph import graph_of
 from headrace.solve.instance import Instance
@@ -29,6 +32,7 @@ ALIKE, BY_OPERATOR, DIFFERENT = KINDS = ("alike", "by operator", "different")
 # longer, and ends with the best plan that it has after so many steps of the solver.
 MOST_STEPS = 300
 MANY_NODES = 200
+THETA_S = 5.0  # of all models of a problem together
 
 Seconds = Mapping[str, Mapping[int, float]]
 
@@ -40,6 +44,17 @@ class Fused:
     vertex: Ints  # [T] the vertex a task is part of
     node: Ints  # [T] a node of the capacity its part was made for; UNPLACED if it was not fused
     use_model: bool  # few enough vertices for the exact model; if not, every task is fused
+
+
+def share_theta(scheduler: Scheduler[Options]) -> Scheduler[Options]:
+    """The scheduler with theta seconds for the models of all topologies together."""
+
+    @wraps(scheduler)
+    def place(problem: Problem, *args: Options.args, **options: Options.kwargs) -> Assignment:
+        theta = cast("float", options.get("theta", THETA_S)) / len(problem.topologies)
+        return cast("Any", scheduler)(problem, *args, **{**options, "theta": theta})
+
+    return place
 
 
 def find_threshold(problem: Problem, theta: float, table: str | None = None) -> int:

@@ -179,6 +179,11 @@ def repack(bins: Bins, x: int, y: int, between: float) -> None:
             to_x, to_y = candidate(low, high, third, i), candidate(low, high, third, j)
             if to_x < 0 or to_y < 0:
                 continue
+            crossing = -bins.pull[x, to_x] - bins.pull[y, to_y]
+            # Their own traffic is in the pull only where the other one is now.
+            crossing += between * (int(to_x == at_y) + int(to_y == at_x) + int(to_x != to_y))
+            if crossing >= least - bins.margin[0]:  # asked first: it is quicker than room
+                continue
             if to_x == to_y:
                 if not holds(bins, x, y, to_x, True, True):
                     continue
@@ -186,11 +191,7 @@ def repack(bins: Bins, x: int, y: int, between: float) -> None:
                 holds(bins, x, y, to_x, True, False) and holds(bins, x, y, to_y, False, True)
             ):
                 continue
-            crossing = -bins.pull[x, to_x] - bins.pull[y, to_y]
-            # Their own traffic is in the pull only where the other one is now.
-            crossing += between * (int(to_x == at_y) + int(to_y == at_x) + int(to_x != to_y))
-            if crossing < least - bins.margin[0]:
-                best_x, best_y, least = to_x, to_y, crossing
+            best_x, best_y, least = to_x, to_y, crossing
     if best_x >= 0:
         put(bins, x, best_x)
         put(bins, y, best_y)

@@ -24,6 +24,7 @@ from headrace.solve.counts.fullness import (
 from headrace.solve.counts.starts import Growth
 from headrace.solve.least_traffic.state import State, empty_state, load_state, overload_after
 from headrace.solve.least_traffic.terms import Terms
+from headrace.solve.rate.speed import fullest_node
 
 STARTS = 3  # of which the best are annealed
 # Share of the cost a step may lose, on average, at the start of each round.
@@ -114,14 +115,12 @@ def anneal_counts(
     measure_fullness(terms, state, costs, fullness)
     cost = soft_cost(fullness)
     scale = cost
-    fullest = 0
+    fullest = ZERO
     for step in range(steps):
         if step % FULLEST_EVERY == 0:
-            for n in range(fullness.ratio.shape[0]):
-                if fullness.ratio[n] > fullness.ratio[fullest]:
-                    fullest = n
-        c, n, m, k, d, k2 = propose_move(state, costs, fullness, rng, fullest)
-        if c < 0 or not move_fits(terms, state, c, n, m, k, d, k2):
+            fullest = fullest_node(fullness.ratio, fullest)
+        c, n, m, k, d, k2 = draw_move(terms, state, costs, fullness, rng, fullest)
+        if c < 0:
             continue
         apply_move(terms, state, costs, fullness, c, n, m, k, d, k2)
         now = soft_cost(fullness)
@@ -133,10 +132,21 @@ def anneal_counts(
 
 
 @inlined
+def draw_move(
+    terms: Terms, state: State, costs: TaskCosts, fullness: Fullness, rng: Rng, fullest: int
+) -> tuple[int, int, int, int, int, int]:
+    """(c, n, m, k, d, k2) as `apply_move` takes them; c = -1 where this draw gives no move."""
+    c, n, m, k, d, k2 = propose_move(state, costs, fullness, rng, fullest)
+    if c >= 0 and not move_fits(terms, state, c, n, m, k, d, k2):
+        c = NONE
+    return c, n, m, k, d, k2
+
+
+@inlined
 def propose_move(
     state: State, costs: TaskCosts, fullness: Fullness, rng: Rng, fullest: int
 ) -> tuple[int, int, int, int, int, int]:
-    """(c, n, m, k, d, k2) as `apply_move` takes them; c = -1 where this draw gives no move."""
+    """A move that may not fit; c = -1 where this draw gives none."""
     nodes, components = state.x.shape
     nothing = (NONE, NONE, NONE, ZERO, NONE, ZERO)
     what = random_share(rng)

@@ -10,8 +10,8 @@ import numpy as np
 
 from headrace.model.arrays import Floats, Ints
 from headrace.solve.chance import Rng, random_share
-from headrace.solve.compiled import kernel
-from headrace.solve.counts.annealing import FULLEST_EVERY, move_fits, propose_move
+from headrace.solve.compiled import ZERO, kernel
+from headrace.solve.counts.annealing import FULLEST_EVERY, draw_move
 from headrace.solve.counts.fullness import (
     TASKS,
     Fullness,
@@ -25,6 +25,7 @@ from headrace.solve.counts.fullness import (
 from headrace.solve.counts.starts import Growth
 from headrace.solve.least_traffic.state import State, empty_state, load_state
 from headrace.solve.least_traffic.terms import Terms
+from headrace.solve.rate.speed import fullest_node
 
 # Tasks that a step may lose, on average, at the start of each round.
 HOT = (8.0, 4.0, 2.0, 1.0)
@@ -85,14 +86,12 @@ def anneal_tasks(
     excess = excess_over(fullness, limit)
     cost = fullness.sums[TASKS] + price * excess
     keep_if_fewer(state, fullness, excess, best, fewest)
-    fullest = 0
+    fullest = ZERO
     for step in range(steps):
         if step % FULLEST_EVERY == 0:
-            for n in range(fullness.ratio.shape[0]):
-                if fullness.ratio[n] > fullness.ratio[fullest]:
-                    fullest = n
-        c, n, m, k, d, k2 = propose_move(state, costs, fullness, rng, fullest)
-        if c < 0 or not move_fits(terms, state, c, n, m, k, d, k2):
+            fullest = fullest_node(fullness.ratio, fullest)
+        c, n, m, k, d, k2 = draw_move(terms, state, costs, fullness, rng, fullest)
+        if c < 0:
             continue
         apply_move(terms, state, costs, fullness, c, n, m, k, d, k2)
         excess = excess_over(fullness, limit)

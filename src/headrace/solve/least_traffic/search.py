@@ -118,8 +118,11 @@ def default_steps(instance: Instance) -> int:
     classes, nodes = instance.allowed.shape
     if nodes > 200:
         return int(np.clip(3_000 * min(classes, 600) + 1_000 * nodes, 2_000_000, 5_000_000))
-    most = 6_000_000 if classes * nodes < MANY_CELLS else 2_500_000
-    return int(np.clip(15_000 * classes * nodes, 200_000, most))
+    cells = classes * nodes
+    most = 6_000_000 if cells < MANY_CELLS else 2_500_000
+    # Of middling problems a short cooling misses the best plan more often than not.
+    steps = max(15_000 * cells, min(250 * cells**2, 2_500_000))
+    return int(np.clip(steps, 200_000, most))
 
 
 def result_of(

@@ -148,7 +148,7 @@ def even_out(
     fullest = ZERO
     for step in range(steps):
         if step % STEPS_PER_LOOK == 0:
-            fullest = fullest_node(loads, fullest)
+            fullest = fullest_node(loads.ratio, fullest)
         move = propose_swap(terms, state, rng, fullest, objective)
         if move.k == 0 or not swap_fits(terms, state, move):
             continue
@@ -180,10 +180,10 @@ def remember(state: State, best: Best, value: float, tie: float) -> None:
 
 
 @inlined
-def fullest_node(loads: NodeLoads, fullest: int) -> int:
+def fullest_node(ratio: Floats, fullest: int) -> int:
     """The node with the largest ratio; the one given if that is as large."""
-    for n in range(loads.ratio.shape[0]):
-        if loads.ratio[n] > loads.ratio[fullest]:
+    for n in range(ratio.shape[0]):
+        if ratio[n] > ratio[fullest]:
             fullest = n
     return fullest
 
