@@ -107,7 +107,7 @@ class _KeptKernel(CompileResultCacheImpl):
 
 
 class _KeptCode(FunctionCache):
-    """Machine code on disk, good as long as no file beside this one changes.
+    """Machine code on disk, good as long as neither its own file nor one beside this changes.
 
     numba looks at a function's own file only, and functions call each other across files. Code is
     loaded without setting up what only compiling needs: that imports half of numba and scipy's
@@ -118,7 +118,8 @@ class _KeptCode(FunctionCache):
 
     def __init__(self, function: Callable[..., Any], allocates: bool) -> None:
         super().__init__(function)
-        self._cache_file._source_stamp = _stamp_of_sources()  # pyright: ignore[reportPrivateUsage]
+        stamp = _stamp_of_sources(), _stamp_of(Path(function.__code__.co_filename))
+        self._cache_file._source_stamp = stamp  # pyright: ignore[reportPrivateUsage]
         self._allocates = allocates
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -137,9 +138,12 @@ class _KeptCode(FunctionCache):
 @cache
 def _stamp_of_sources() -> tuple[tuple[str, int, int], ...]:
     """What changes when any file of this folder does."""
-    folder = Path(__file__).parent
-    files = sorted((file, file.stat()) for file in folder.rglob("*.py"))
-    return tuple((file.name, s.st_mtime_ns, s.st_size) for file, s in files)
+    return tuple(_stamp_of(file) for file in sorted(Path(__file__).parent.rglob("*.py")))
+
+
+def _stamp_of(file: Path) -> tuple[str, int, int]:
+    found = file.stat()
+    return file.name, found.st_mtime_ns, found.st_size
 
 
 @cache
