@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from measure import Row
-from pyspark import SparkContext
 
 from headrace.control.live import Site, on_fleet
 from headrace.errors import HeadraceError
@@ -64,7 +63,7 @@ class WordCount:
         self.jobs: list[tuple[float, float]] = []  # when each began and ended
         self._watch_jobs(site.spark.sparkContext)
 
-    def _watch_jobs(self, context: SparkContext) -> None:
+    def _watch_jobs(self, context: Any) -> None:
         """Note when Spark's jobs begin and end."""
         run_job = context.runJob
 
@@ -117,10 +116,7 @@ def where_it_goes(batches: Sequence[BatchDone], jobs: Sequence[tuple[float, floa
     """The seconds of a batch, one after another; their sum is the fixed cost, but for medians."""
     found: dict[str, list[float]] = {}
     for done, (began, ended) in zip(batches, jobs, strict=True):
-        levels = [
-            [r for r in done.reports if r.component == name]
-            for name in ("sentence", "split", "count")
-        ]
+        levels = [[r for r in done.reports if r.component == name] for name in COMPONENTS]
         python = [(min(r.began for r in some), max(r.ended for r in some)) for some in levels]
         start = done.ended - done.seconds
         parts = {
