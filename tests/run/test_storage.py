@@ -52,6 +52,11 @@ def go_on(folder: Path, **others: Any) -> None:
     rehearse(word_count(folder / "out"), INPUTS, settings(folder, **others))
 
 
+def stream(spark: SparkSession, folder: Path, batches: int) -> None:
+    """Go on for some batches of 100 sentences, as a stream of Spark."""
+    run(spark, word_count(folder / "out"), None, Settings(folder / "run", batches=batches))
+
+
 def finish(folder: Path) -> None:
     go_on(folder)
     assert final_counts(folder / "out") == expected_counts(80)
@@ -124,14 +129,10 @@ def test_a_batch_whose_commit_is_lost_is_run_again_as_the_message_says(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-
-    def go_on_for(batches: int) -> None:
-        run(spark, word_count(tmp_path / "out"), None, Settings(folder, batches=batches))
-
-    go_on_for(3)
+    stream(spark, tmp_path, 3)
     (folder / "commits" / "2.json").write_text("{")
     with pytest.raises(StorageFailed, match=r"2\.json: is not a commit") as refusal:
-        go_on_for(1)
+        stream(spark, tmp_path, 1)
     advice = "commits/2.json .* spark/commits from 2 on and spark/offsets from 3 on"
     assert re.search(advice, refusal.value.fix or "")
     (folder / "commits" / "2.json").unlink()
@@ -139,7 +140,7 @@ def test_a_batch_whose_commit_is_lost_is_run_again_as_the_message_says(
         for file in (folder / "spark" / kind).iterdir():
             if int(file.name.strip(".").partition(".")[0]) >= first:
                 file.unlink()
-    go_on_for(2)
+    stream(spark, tmp_path, 2)
     assert final_counts(tmp_path / "out") == expected_counts(400)
 
 
@@ -169,11 +170,7 @@ def test_spark_s_record_of_the_stream_is_named_if_it_cannot_be_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-
-    def go_on_for(batches: int) -> None:
-        run(spark, word_count(tmp_path / "out"), None, Settings(folder, batches=batches))
-
-    go_on_for(2)
+    stream(spark, tmp_path, 2)
     last = folder / "spark" / "offsets" / "1"
     content = last.read_bytes()
     last.write_text("v1\n{")
@@ -181,10 +178,10 @@ def test_spark_s_record_of_the_stream_is_named_if_it_cannot_be_read(
     with pytest.raises(
         SparkFailed, match=r"run/spark: Spark cannot go on with the stream: "
     ) as said:
-        go_on_for(1)
+        stream(spark, tmp_path, 1)
     assert "\n" not in said.value.message
     last.write_bytes(content)
-    go_on_for(1)
+    stream(spark, tmp_path, 1)
     assert final_counts(tmp_path / "out") == expected_counts(300)
 
 

@@ -123,19 +123,20 @@ def find_rows(
     life: Life | None = None,
 ) -> pa.Table:
     """The rows of the keys with these hashes (rising, each once), and nothing else."""
-    found = [keyed.schema.empty_table()]
+    found = [_file_schema(keyed).empty_table()]
     for entry in reversed(files):
         if not len(wanted):
             break
         rows, hashes = open_file(entry, folder, keyed)
-        low = np.searchsorted(hashes, wanted)
-        here = _are_at(hashes, low, wanted)
+        first = np.searchsorted(hashes, wanted)
+        here = _are_at(hashes, first, wanted)
         if here.any():
-            low, end = low[here], np.searchsorted(hashes, wanted[here], side="right")
-            some = rows.take(pa.array(expand(low, end - low)))
-            found.append(_plain(some, keyed, life))
+            first, end = first[here], first[here] + 1
+            several = _are_at(hashes, end, wanted[here])
+            end[several] = np.searchsorted(hashes, wanted[here][several], side="right")
+            found.append(rows.take(pa.array(expand(first, end - first))))
             wanted = wanted[~here]
-    return pa.concat_tables(found).combine_chunks()
+    return _plain(pa.concat_tables(found), keyed, life).combine_chunks()
 
 
 def read_state(
@@ -205,7 +206,7 @@ def is_in(some: Hashes, held: Hashes) -> Bools:
 
 
 def _are_at(held: Hashes, places: Ints, some: Hashes) -> Bools:
-    """Which of some hashes are where binary search has placed them."""
+    """Which of some hashes are at the places among others; a place may be beyond the last."""
     if not len(held):
         return np.zeros(len(some), dtype=bool)
-    return held[np.minimum(places, len(held) - 1)] == some
+    return (held[np.minimum(places, len(held) - 1)] == some) & (places < len(held))
