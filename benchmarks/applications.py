@@ -1,7 +1,8 @@
 """Every application under fire: executors and driver killed with kill -9, new plans on the way.
 
-Two executors are killed, and three plans come in. After every batch the output must equal the batch
-computation of the same input.
+Two executors are killed, and three plans come in: one gives every component one task, the others 2,
+3 and 7, in an order of chance. After every batch the output must equal the batch computation of the
+same input.
 
 What really happened is counted from what it left behind: executors from the folders that workers
 made for them and for their replacements, the driver from its exit status, plans from the nodes on
@@ -33,10 +34,10 @@ from headrace.model.files import write_whole
 from headrace.model.topology import Topology, task_name
 from headrace.run.apps import load, topology_of
 
-CLUSTER = "format: headrace/1\ncluster:\n  nodes:\n    n{1..3}: {cpu: 300, memory_mb: 768}\n"
+CLUSTER = "format: headrace/1\ncluster:\n  nodes:\n    n{1..3}: {cpu: 700, memory_mb: 768}\n"
 NODES = ("n1", "n2", "n3")
-MOST_TASKS = 3  # of a component, so that a stage of three components finds a core for every task
-EXECUTORS, PLANS = 2, 3  # to be killed, to come in
+TASKS = (1, 2, 3, 7)  # of every component, plan by plan; stages have three components at most
+EXECUTORS, PLANS = 2, len(TASKS) - 1  # to be killed, to come in
 BATCHES_AFTER = 5  # of the second driver
 LONGEST_WAIT_S = 1.5  # into a batch; the first one of a driver takes longer than all others
 ENDS_WITHIN_S = 240.0
@@ -99,6 +100,7 @@ class Fire:
         self.folder = ground / case.name.replace(" ", "-")
         self.app, self.options = load(case.app), {**case.options, **case.shape, "seed": seed}
         self.topology = topology_of(self.app, self.options)
+        self.counts = self.rng.sample(TASKS, len(TASKS))
         self.plans: list[dict[str, str]] = []
         self.killed: list[tuple[int, Executor]] = []  # with the batch that ran
         self.driver_killed: list[tuple[int, int]] = []  # the batch that ran, and the exit status
@@ -127,7 +129,7 @@ class Fire:
         )
         what = (
             f"{self.case.name}, {self.batches()} batches: executors killed in {executors}, "
-            f"driver in {drivers}, {len(self.plans) - 1} new plans"
+            f"driver in {drivers}, tasks {', '.join(map(str, self.counts[: len(self.plans)]))}"
         )
         return Row(
             f"{what}; {time.monotonic() - began:.0f} s",
@@ -177,17 +179,12 @@ class Fire:
 
     def replan(self) -> None:
         """Replace the plan file by one with other task counts and places."""
-        found = random_plan(self.topology, self.rng)
-        while found in self.plans:
-            found = random_plan(self.topology, self.rng)
+        count = self.counts[len(self.plans)]
+        found = deal_tasks(self.topology, count, self.rng.randrange(len(NODES)))
         self.plans.append(found)
-        counts = {
-            name: sum(task.rpartition(".")[0] == name for task in found)
-            for name in self.topology.components
-        }
         plan = {
             "assignment": {task: {"node": node} for task, node in found.items()},
-            "tasks": counts,
+            "tasks": dict.fromkeys(self.topology.components, count),
         }
         content = {"format": "headrace/1", "plan": plan}
         write_whole(self.folder / "plan.json", json.dumps(content))
@@ -246,14 +243,9 @@ class Fire:
                 return
 
 
-def random_plan(topology: Topology, rng: random.Random) -> dict[str, str]:
-    """Some tasks of every component, dealt over the nodes in turn: no node runs out of cores."""
-    tasks = [
-        task_name(name, number + 1)
-        for name in topology.components
-        for number in range(rng.randint(1, MOST_TASKS))
-    ]
-    first = rng.randrange(len(NODES))
+def deal_tasks(topology: Topology, count: int, first: int) -> dict[str, str]:
+    """So many tasks of every component, over the nodes in turn: no node runs out of cores."""
+    tasks = [task_name(name, n + 1) for name in topology.components for n in range(count)]
     return {task: NODES[(first + i) % len(NODES)] for i, task in enumerate(tasks)}
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from measure import Row
 
@@ -20,6 +23,7 @@ from headrace.run.placement import Placement
 
 CLUSTER = "format: headrace/1\ncluster:\n  nodes:\n    n{1..3}: {cpu: 200, memory_mb: 1024}\n"
 WORDS_PER_SENTENCE = 10
+COMPONENTS = ("sentence", "split", "count")  # stage after stage
 WARM_UP = 2  # batches
 MOST_S, LEAST_SHARE = 0.4, 0.95  # of a batch's fixed cost; of the speed of the same stages unplaced
 
@@ -56,6 +60,21 @@ class WordCount:
     def __init__(self, site: Site, folder: Path) -> None:
         self.site, self.folder, self.runs = site, folder, 0
         self.app = load("word-count")
+        self.jobs: list[tuple[float, float]] = []  # when each began and ended
+        self._watch_jobs(site.spark.sparkContext)
+
+    def _watch_jobs(self, context: Any) -> None:
+        """Note when Spark's jobs begin and end."""
+        run_job = context.runJob
+
+        def timed(*given: Any) -> Any:
+            began = time.time()
+            try:
+                return run_job(*given)
+            finally:
+                self.jobs.append((began, time.time()))
+
+        context.runJob = timed
 
     def run(self, count: int, sentences: int, *, placed: bool) -> list[BatchDone]:
         """Some batches, with every task on its node, or wherever Spark puts it."""
@@ -90,12 +109,38 @@ def small_batches(words: WordCount, quick: bool) -> Iterator[Row]:
         f"<= {MOST_S} s",
         overhead <= MOST_S,
     )
-    job_s = statistics.median(done.stages_s for done in warm)
-    cpu_s = statistics.median(sum(r.cpu_ms for r in done.reports) / 1000 for done in warm)
-    yield Row(
-        "    of that: Spark's job, the tasks' own Python in it (CPU), outputs and commit",
-        f"{job_s:.2f}, {cpu_s:.2f}, {overhead - job_s:.2f} s",
-    )
+    yield from where_it_goes(warm, words.jobs[-len(warm) :])
+
+
+def where_it_goes(batches: Sequence[BatchDone], jobs: Sequence[tuple[float, float]]) -> list[Row]:
+    """The seconds of a batch, one after another; their sum is the fixed cost, but for medians."""
+    found: dict[str, list[float]] = {}
+    for done, (began, ended) in zip(batches, jobs, strict=True):
+        levels = [[r for r in done.reports if r.component == name] for name in COMPONENTS]
+        python = [(min(r.began for r in some), max(r.ended for r in some)) for some in levels]
+        start = done.ended - done.seconds
+        parts = {
+            "compile the stages and hand them to Spark": began - start,
+            "Spark's job: until the Python of a task begins": python[0][0] - began,
+            "  the Python of three stages": sum(end - first for first, end in python),
+            "  from stage to stage (shuffle files, scheduling), twice": sum(
+                later[0] - earlier[1] for earlier, later in pairwise(python)
+            ),
+            "  from the last Python to the end of the job": ended - python[-1][1],
+            "outputs and commit": done.ended - ended,
+        }
+        for what, seconds in parts.items():
+            found.setdefault(what, []).append(seconds)
+    around = [later.ended - later.seconds - earlier.ended for earlier, later in pairwise(batches)]
+    cpu_s = statistics.median(sum(r.cpu_ms for r in done.reports) / 1000 for done in batches)
+    return [
+        *(Row(f"    {what}", f"{statistics.median(s):.3f} s") for what, s in found.items()),
+        Row("    CPU of the tasks' Python, of all that", f"{cpu_s:.3f} s"),
+        Row(
+            "    beside it, Spark's own log of what it read and planning the next batch",
+            f"{statistics.median(around):.3f} s",
+        ),
+    ]
 
 
 def large_batches(words: WordCount, quick: bool) -> Iterator[Row]:

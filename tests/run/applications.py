@@ -23,7 +23,7 @@ from tests.run.topologies import places
 
 STEADY = ((),)
 # Task counts of the components in turn, batch by batch.
-REPLANNED = ((2, 3), (5, 1, 2), (1,), (3, 4))
+REPLANNED = ((2, 3), (7, 1, 2), (1,), (3, 7))
 PLANS = pytest.mark.parametrize("counts", [STEADY, REPLANNED], ids=["steady", "replanned"])
 # 13 minutes per batch, so that trips leave the half hour.
 TRIPS: Mapping[str, Any] = {"trips": 400, "trips_per_s": 0.5, "seed": 3}

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,12 +18,12 @@ import pytest
 from pyspark import cloudpickle
 
 from headrace.errors import Unsupported
+from headrace.model.topology import Source
 from headrace.run import Callback, Topology
 from headrace.run.batches import BatchDone, Settings
 from headrace.run.engine import RunDone, run
 from headrace.run.internals import (
     arrow_messages,
-    branch_sizes,
     executors,
     forget_shuffles,
     name_stage,
@@ -31,7 +33,7 @@ from headrace.run.internals import (
     send_to_hosts,
     stage_bytes,
 )
-from headrace.run.sources import numbers
+from headrace.run.sources import files, numbers
 from headrace.spark import TRIED, check_version
 
 if TYPE_CHECKING:
@@ -64,12 +66,6 @@ def test_rows_come_as_arrow_messages_partition_by_partition(spark: SparkSession)
     assert lists.mapPartitionsWithIndex(read).collect() == [
         (0, [0, 1, 2]), (1, [3, 4, 5]), (2, [6, 7, 8, 9]),
     ]  # fmt: skip
-
-
-def test_the_branches_of_a_union_are_seen(spark: SparkSession) -> None:
-    one, two = spark.range(5, numPartitions=2), spark.range(5, numPartitions=3)
-    assert branch_sizes(arrow_messages(one)[0]) == [2]
-    assert branch_sizes(arrow_messages(one.unionByName(two))[0]) == [2, 3]
 
 
 def test_records_reach_the_partition_they_are_sent_to(spark: SparkSession) -> None:
@@ -130,8 +126,8 @@ def union_of_two(spark: SparkSession) -> DataFrame:
     return numbers(2)(spark).unionByName(numbers(4)(spark))
 
 
-@pytest.mark.parametrize("plain", [True, False], ids=["dealt", "shuffled"])
-def test_sources_are_read_by_their_spouts_or_what_a_shuffle_carries_is_counted(
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "union"])
+def test_the_partitions_of_a_source_are_dealt_to_the_tasks_of_its_spout(
     plain: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
     came: list[tuple[str, int]] = []
@@ -152,9 +148,50 @@ def test_sources_are_read_by_their_spouts_or_what_a_shuffle_carries_is_counted(
     done = run(spark, topology, None, Settings(tmp_path / "run", batches=2, listen=seen.append))
     rest = range(12) if plain else [*range(4), *range(8)]
     assert sorted(came) == sorted([*(("one", n) for n in range(12)), *(("two", n) for n in rest)])
-    assert [d.source_bytes > 0 for d in seen] == [not plain] * 2
     assert isinstance(done, RunDone)
     assert done.spark_total_bytes > 0
-    if plain:  # three partitions for two tasks
-        taken = {r.task: r.tuples_in for r in seen[0].reports if r.component == "one"}
-        assert taken == {"one.1": 4, "one.2": 2}
+    taken = {r.task: r.tuples_in for r in seen[0].reports if r.role == "work"}
+    # Three partitions for two tasks; a union has those of both streams.
+    assert (taken["one.1"], taken["one.2"]) == (4, 2)
+    assert (taken["two.1"], taken["two.2"]) == (3, 3)
+
+
+def texts(folder: Path, lines: Sequence[str]) -> Source:
+    """One file per line, one file per batch."""
+    folder.mkdir()
+    for age, line in enumerate(lines):
+        (folder / line).write_text(line)
+        os.utime(folder / line, (age, age))
+    return files(str(folder), format="text", schema="value string", per_batch=1)
+
+
+def joined(source: Source) -> Source:
+    """A source that Spark plans with a shuffle and a join."""
+
+    def make(spark: SparkSession) -> DataFrame:
+        known = spark.createDataFrame([("b0",), ("b1",)], "value string")
+        return source(spark).repartition(2).join(known, "value")
+
+    return make
+
+
+@pytest.mark.parametrize("kind", ["plain", "joined"])
+def test_a_spout_gets_its_own_rows_whichever_streams_have_news(
+    kind: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    long, short = texts(tmp_path / "x", ["x0", "x1", "x2"]), texts(tmp_path / "y", ["y0", "y1"])
+    other = texts(tmp_path / "b", ["b0"])
+    came: dict[str, list[list[str]]] = {"a": [], "b": []}
+
+    def take(spout: str) -> Callback:
+        return Callback(lambda _, rows: came[spout].append(sorted(rows["value"].to_pylist())))
+
+    topology = (
+        Topology("news")
+        .spout("a", lambda spark: long(spark).unionByName(short(spark)), tasks=2)
+        .spout("b", other if kind == "plain" else joined(other))
+        .sink("a", take("a"))
+        .sink("b", take("b"))
+    )
+    run(spark, topology, None, Settings(tmp_path / "run", once=True))
+    assert came == {"a": [["x0", "y0"], ["x1", "y1"], ["x2"]], "b": [["b0"]]}

@@ -152,6 +152,7 @@ def run(
     from headrace.control.loop import LoopSettings
     from headrace.run.apps import load, topology_of
     from headrace.run.batches import Settings
+    from headrace.run.state import Store
 
     topology = topology_of(load(app), read_options(options))
     if describe:
@@ -159,6 +160,7 @@ def run(
         emit(replace(topology, core_per_task=True).document(), None)
         return
     where = Path(checkpoint) if checkpoint is not None else Path("headrace-runs") / topology.name
+    Store(where).check(topology)  # before a fleet or a session starts
     measured = Path(telemetry) if telemetry is not None else None
     if measured is None and adapts:
         measured = where.resolve() / "telemetry"
@@ -293,7 +295,6 @@ class Listener:
             "seconds": [round(d.seconds, 3) for d in done],
             "remote_bytes": sum(d.remote_bytes for d in done),
             "total_bytes": sum(d.total_bytes for d in done),
-            "source_bytes": sum(d.source_bytes for d in done),
             # As Spark counts what its shuffles read: compressed, unless that is turned off.
             "spark_remote_bytes": ended.spark_remote_bytes if ended is not None else None,
             "spark_total_bytes": ended.spark_total_bytes if ended is not None else None,
@@ -327,8 +328,6 @@ def batch_line(done: BatchDone) -> str:
         f"batch {done.batch}: {done.tuples:,} tuples in {done.seconds:.2f} s, "
         f"{done.remote_bytes:,} of {done.total_bytes:,} bytes between nodes"
     )
-    if done.source_bytes:
-        line += f", {done.source_bytes:,} from a source to its spout"
     if done.plan is not None:
         line += f", plan {done.plan}"
     if done.misplaced:

@@ -23,7 +23,7 @@ from headrace.run.merging import Merging
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.seats import TaskReport
 from headrace.run.stages import stages
-from headrace.run.state import Commit, Store
+from headrace.run.state import Commit, Store, how_to_repeat
 from headrace.run.storage import StorageFailed
 
 OnError = Literal["stop", "quarantine"]
@@ -52,7 +52,6 @@ class BatchDone:
     reports: tuple[TaskReport, ...] = field(repr=False, default=())
     failure: str | None = None  # the batch was put aside
     stages_s: float = 0.0  # of its seconds, until the last task was done: the rest is the commit
-    source_bytes: int = 0  # of these, between a source and its spout: 0 where spouts read it
     ended: float = 0.0  # seconds since 1970
 
 
@@ -95,6 +94,12 @@ class Batches:
             )
         if last.batch == batch:
             return None
+        if last.batch < batch - 1:
+            raise StorageFailed(
+                f"{self.settings.checkpoint}: the stream goes on with batch {batch}, "
+                f"and the commit of batch {batch - 1} is not there",
+                fix=how_to_repeat(last.batch + 1),
+            )
         self._claim(last)
         placement = self.plan.current()
         topology = self.topology if placement is None else self.topology.with_tasks(placement.tasks)
@@ -104,10 +109,8 @@ class Batches:
             topology, self.order, placement, last, batch=batch, attempt=attempt, folder=folder
         )
         began = time.time()
-        found = run_stages(ready, topology)
+        reports = run_stages(ready, topology)
         stages_s = time.time() - began
-        reports = [r for r in found if r.role != "read"]
-        reads = [r for r in found if r.role == "read"]
         failed = next((r for r in reports if r.failure is not None), None)
         if failed is not None and failed.storage:
             raise StorageFailed(
@@ -128,7 +131,7 @@ class Batches:
                 files = [Path(file) for r in reports for number, file in r.parts if number == i]
                 output.sink.deliver(batch, ready.parts[i], files)
             self._commit(topology, placement, reports, batch, last)
-        done = self._outcome(reports, reads, placement, batch, time.time() - start, failed)
+        done = self._outcome(reports, placement, batch, time.time() - start, failed)
         done = replace(done, stages_s=stages_s)
         if self.settings.telemetry is not None and failed is None:
             located = [(r, node_of(r, self.settings.hosts)) for r in reports]
@@ -205,7 +208,6 @@ class Batches:
     def _outcome(
         self,
         reports: Sequence[TaskReport],
-        reads: Sequence[TaskReport],
         placement: Placement | None,
         batch: int,
         seconds: float,
@@ -220,7 +222,7 @@ class Batches:
         )
         edges = [
             (node_of(r, hosts), node[c, n], size)
-            for r in (*reads, *reports)
+            for r in reports
             for c, n, _, size in r.edges
             if (c, n) in node  # not so if the batch was cut short
         ]
@@ -232,7 +234,6 @@ class Batches:
             remote_bytes=sum(size for source, target, size in edges if source != target),
             total_bytes=sum(size for _, _, size in edges),
             misplaced=tuple(task_name(component, number + 1) for component, number in away),
-            source_bytes=sum(size for r in reads for *_, size in r.edges),
             reports=tuple(reports),
             failure=None if failed is None else f"{failed.task}: {failed.failure}",
             ended=time.time(),

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
+from py4j.protocol import Py4JJavaError
 from pyspark.accumulators import AccumulatorParam
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from headrace.errors import HeadraceError, InvalidInput
@@ -31,7 +33,7 @@ from headrace.run.internals import (
     stage_bytes,
 )
 from headrace.run.placement import PlanInForce
-from headrace.run.reading import Partition, Reading
+from headrace.run.reading import SPOUT, Partition, Reading
 from headrace.run.reports import reports_of
 from headrace.run.seats import Reports, Stage, TaskReport
 from headrace.run.task import run_seat, settle
@@ -43,6 +45,12 @@ if TYPE_CHECKING:
 
 COUNT_EVERY = 100  # batches; Spark keeps the figures of a thousand stages
 CRASHED = "Python worker exited unexpectedly"  # in Spark's words
+
+
+class SparkFailed(HeadraceError):
+    """Spark itself could not go on: a source, a disk, a cluster."""
+
+    kind = "spark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,8 @@ class Running:
                 self._context.setLogLevel("ERROR")
             raise self._failure
         if (error := self._query.exception()) is not None and not self._enough.is_set():
-            raise error
+            record = self.settings.checkpoint / "spark"
+            raise in_one_line(error, f"{record}: Spark cannot go on with the stream") from error
         remote, total = self._count_bytes()
         return RunDone(self.done, remote, total)
 
@@ -138,7 +147,8 @@ class Running:
                 lambda ready, topology: self._run_stages(spouts, ready, topology),
                 lambda folder: spouts.write.parquet(str(folder), mode="overwrite"),
             )
-        except Exception as error:
+        except Exception as raised:
+            error = in_one_line(raised, f"batch {batch}: Spark cannot run it")
             self._failure = self._failure or error  # Spark hands on its text only
             if isinstance(error, HeadraceError) and "HEADRACE_SPARK_LOG" not in os.environ:
                 # The refusal says it all; Spark would add two stack traces.
@@ -170,7 +180,7 @@ class Running:
         ]
         names = [n + ", ".join(s.components) for n, s in zip(names, ready.stages, strict=True)]
         context.setJobDescription(f"{topology.name}, batch {ready.stages[0].batch}")
-        reading = Reading(spouts, ready, topology, where)
+        reading = Reading(spouts, self._query, ready, where)
         name_stage(context, names[0])
         packets = reading.packets(self._reports.add)
         for stage, nodes, name in list(zip(ready.stages, ready.nodes, names, strict=True))[1:]:
@@ -229,6 +239,18 @@ def report_of_crash(
     return None
 
 
+def in_one_line(error: Exception, what: str) -> Exception:
+    """An error of Spark with the first line of its words; any other as it is."""
+    if not isinstance(error, (Py4JJavaError, PySparkException)):
+        return error
+    words = str(error.java_exception if isinstance(error, Py4JJavaError) else error)
+    return SparkFailed(
+        f"{what}: {words.splitlines()[0].removeprefix('org.apache.spark.SparkException: ')}",
+        fix="mend it and start again: the run goes on from the last commit; "
+        "HEADRACE_SPARK_LOG=error shows all that Spark says",
+    )
+
+
 def stream_of_spouts(spark: SparkSession, topology: Topology) -> DataFrame:
     """All spouts as one stream: the spout's name, and its row in a column of that name."""
     streams: list[DataFrame] = []
@@ -240,7 +262,7 @@ def stream_of_spouts(spark: SparkSession, topology: Topology) -> DataFrame:
                     f"spout `{name}`: its source gives a table; "
                     "a stream is needed, as spark.readStream gives"
                 )
-            streams.append(rows.select(F.lit(name).alias("spout"), F.struct("*").alias(name)))
+            streams.append(rows.select(F.lit(name).alias(SPOUT), F.struct("*").alias(name)))
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), streams)
 
 

@@ -1,7 +1,7 @@
 """All that headrace uses of PySpark's inside: what its documentation does not promise.
 
     arrow_messages   DataFrame._jdf.toArrowBatchRdd: a batch without a Python object per row
-    branch_sizes     RDD.dependencies of the same: which partitions belong to which spout
+    partition_tags   StreamExecution.lastExecution, SparkPlan: whose rows a partition holds
     read_at_hosts    ParallelCollectionRDD, JavaRDD.zip: partitions of a source on chosen hosts
     send_to_hosts    the same, PairwiseRDD, PythonPartitioner, valueOfPair: blocks to chosen hosts
     forget_shuffles  RDD.cleanShuffleDependencies: disks that do not fill up
@@ -36,10 +36,13 @@ from pyspark import RDD, cloudpickle
 from pyspark.serializers import AutoBatchedSerializer, CPickleSerializer, NoOpSerializer, pack_long
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from headrace.errors import Unsupported
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
 SETTINGS = {
     "spark.locality.wait": "30s",
@@ -59,17 +62,56 @@ def arrow_messages(rows: DataFrame) -> tuple[Any, pa.Schema]:
     return cast(Any, rows)._jdf.toArrowBatchRdd().toJavaRDD(), schema
 
 
-def branch_sizes(messages: Any) -> list[int]:
-    """How many partitions each branch of a union of streams has; one number if there is none."""
-    rdd = messages.rdd()
-    while (parents := rdd.dependencies()).size() == 1:
-        parent = parents.apply(0).rdd()
-        if parent.getNumPartitions() != rdd.getNumPartitions():
+def partition_tags(query: StreamingQuery, column: str) -> list[str]:
+    """What a column holds in each partition of the batch that runs, a union of streams.
+
+    Each stream has a constant there. Spark leaves out streams without news and flattens those that
+    are unions themselves, so the batch's own plan is asked.
+    """
+    plan = cast(Any, query)._jsq.streamingQuery().lastExecution().executedPlan()
+    return [constant for constant, count in _branches(plan, column) for _ in range(count)]
+
+
+def _branches(root: Any, column: str) -> Iterator[tuple[str, int]]:
+    """The constant and the number of partitions of each branch below a plan's node."""
+    node = root
+    while (constant := _constant_of(node, column)) is None:
+        children = _children_of(node)
+        if node.nodeName() == "Union":
+            for child in children:
+                yield from _branches(child, column)
+            return
+        if len(children) != 1:
             break
-        rdd = parent
-    if parents.size() < 2:
-        return [messages.getNumPartitions()]
-    return [parents.apply(i).rdd().getNumPartitions() for i in range(parents.size())]
+        node = children[0]
+    partitions = root.execute().getNumPartitions()
+    if constant is None and partitions:
+        raise Unsupported(
+            f"Spark plans {node.nodeName()} where the streams of several spouts come together, "
+            "so their partitions cannot be told apart",
+            fix="make one stream of these sources, and divide it in the first bolt",
+        )
+    yield constant or "", partitions
+
+
+def _children_of(node: Any) -> list[Any]:
+    """The nodes below one of a plan; a plan that adapts hides them."""
+    match node.nodeName():
+        case "AdaptiveSparkPlan":
+            return [node.executedPlan()]
+        case "ResultQueryStage":
+            return [node.plan()]
+        case _:
+            return [node.children().apply(i) for i in range(node.children().size())]
+
+
+def _constant_of(node: Any, column: str) -> str | None:
+    """The constant that a node of a plan gives to a column."""
+    if node.nodeName() != "Project":
+        return None
+    entries = (node.projectList().apply(i) for i in range(node.projectList().size()))
+    constants = (e.child() for e in entries if e.name() == column and e.children().size())
+    return next((str(c.toString()) for c in constants if c.foldable()), None)
 
 
 def read_at_hosts(

@@ -17,8 +17,7 @@ def reports_of(ready: CompiledBatch, found: Reports) -> list[TaskReport]:
     for (batch, role, component, number, _), report in sorted(found.items()):
         if batch == ready.stages[0].batch:
             by_task.setdefault((role, component, number), []).append(report)
-    # Reads that a shuffle follows have no seat.
-    return [r for (role, _, _), reads in by_task.items() if role == "read" for r in reads] + [
+    return [
         merge_reports(seat, by_task.get((seat.role, seat.component, seat.number), []), node)
         for stage, nodes in zip(ready.stages, ready.nodes, strict=True)
         for seat, node in zip(stage.seats, nodes, strict=True)
@@ -38,6 +37,7 @@ def _add(one: TaskReport, other: TaskReport) -> TaskReport:
     times = [t for t in (one.latest, other.latest) if t is not None]
     return replace(
         one,
+        began=min(one.began, other.began),
         ended=max(one.ended, other.ended),
         tuples_in=one.tuples_in + other.tuples_in,
         tuples_out=one.tuples_out + other.tuples_out,

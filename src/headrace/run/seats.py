@@ -93,18 +93,10 @@ class Stage:
         """Those whose tasks work here."""
         return tuple(dict.fromkeys(seat.component for seat in self.seats if seat.role == "work"))
 
-    def first_seat(self, component: str) -> int:
-        """The partition of a component's first task."""
-        return next(
-            i
-            for i, seat in enumerate(self.seats)
-            if seat.component == component and seat.role == "work"
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What a task did in a batch; as `read`, what a partition of a shuffled source sent."""
+    """What a task did in a batch."""
 
     role: str
     component: str
@@ -122,6 +114,7 @@ class TaskReport:
     latest: int | None = None  # event time, of a component that has one
     failure: str | None = None
     storage: bool = False  # what failed is not the component: a file of the run
+    began: float = 0.0  # seconds since 1970, as is its end
 
     @property
     def task(self) -> str:

@@ -98,7 +98,7 @@ class Store:
             raise InvalidInput(
                 f"{self.folder}: is a run of version {about.get('version')} of these files; "
                 f"this headrace continues runs of version {VERSION}",
-                fix="name another folder (--checkpoint), or continue with the headrace it was",
+                fix="name another folder (--checkpoint), or go on with the headrace that began it",
             )
         if about["topology"] != topology.name:
             raise InvalidInput(
@@ -142,8 +142,7 @@ class Store:
         except (ValueError, TypeError, KeyError):
             raise StorageFailed(
                 f"{file}: is not a commit that can be read",
-                fix="put the file back as it was; if it is lost, remove it: "
-                "the run then goes on from the commit before, if the stream can be read again",
+                fix=how_to_repeat(batch),
             ) from None
 
     def commit(self, commit: Commit, keep: Collection[str] = ()) -> None:
@@ -176,6 +175,15 @@ class Store:
 
     def _ids(self) -> list[int]:
         return sorted(int(file.stem) for file in (self.folder / "commits").glob("*.json"))
+
+
+def how_to_repeat(batch: int) -> str:
+    """What to do about a batch whose commit is lost."""
+    return (
+        f"put commits/{batch}.json back as it was; if it is lost, remove what there is of it, "
+        f"spark/commits from {batch} on and spark/offsets from {batch + 1} on: "
+        f"then batch {batch} is run again, from the commit before it"
+    )
 
 
 def files_of_task(

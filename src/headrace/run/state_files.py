@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.model.arrays import Bools
+from headrace.model.arrays import Bools, Ints
 from headrace.model.keys import GROUPS
 from headrace.model.topology import Keyed
 from headrace.run.order import expand
@@ -123,19 +123,20 @@ def find_rows(
     life: Life | None = None,
 ) -> pa.Table:
     """The rows of the keys with these hashes (rising, each once), and nothing else."""
-    found = [keyed.schema.empty_table()]
+    found = [_file_schema(keyed).empty_table()]
     for entry in reversed(files):
         if not len(wanted):
             break
         rows, hashes = open_file(entry, folder, keyed)
-        low = np.searchsorted(hashes, wanted)
-        count = np.searchsorted(hashes, wanted, side="right") - low
-        here = count > 0
+        first = np.searchsorted(hashes, wanted)
+        here = _are_at(hashes, first, wanted)
         if here.any():
-            some = rows.take(pa.array(expand(low[here], count[here])))
-            found.append(_plain(some, keyed, life))
+            first, end = first[here], first[here] + 1
+            several = _are_at(hashes, end, wanted[here])
+            end[several] = np.searchsorted(hashes, wanted[here][several], side="right")
+            found.append(rows.take(pa.array(expand(first, end - first))))
             wanted = wanted[~here]
-    return pa.concat_tables(found).combine_chunks()
+    return _plain(pa.concat_tables(found), keyed, life).combine_chunks()
 
 
 def read_state(
@@ -159,15 +160,16 @@ def _living(rows: pa.Table, life: Life | None) -> pa.Table:
 
 def merge(files: Sequence[StateFile], folder: Path, keyed: Keyed) -> pa.Table:
     """What several files say, as one."""
-    opened = [open_file(entry, folder, keyed) for entry in files]
+    # The newest first: a stable sort, quick on what is sorted in pieces, keeps it first of its key.
+    opened = [open_file(entry, folder, keyed) for entry in reversed(files)]
     if not opened:
         return _file_schema(keyed).empty_table()
     tables, hashes = [rows for rows, _ in opened], np.concatenate([held for _, held in opened])
     whole = pa.concat_tables(tables)
     if len(opened) > 1:
-        # Of each key the rows of the last file that has some.
+        # Of each key the rows of the newest file that has some.
         age = np.repeat(np.arange(len(opened)), [len(held) for _, held in opened])
-        order = np.lexsort((-age, hashes))
+        order = np.argsort(hashes, kind="stable")
         starts = np.flatnonzero(np.diff(hashes[order], prepend=~hashes[order][:1]))
         counts = np.diff(starts, append=len(order))
         order = order[age[order] == np.repeat(age[order][starts], counts)]
@@ -200,6 +202,11 @@ def due_timers(
 
 def is_in(some: Hashes, held: Hashes) -> Bools:
     """Which of some hashes are among others, which rise."""
+    return _are_at(held, np.searchsorted(held, some), some)
+
+
+def _are_at(held: Hashes, places: Ints, some: Hashes) -> Bools:
+    """Which of some hashes are at the places among others; a place may be beyond the last."""
     if not len(held):
         return np.zeros(len(some), dtype=bool)
-    return held[np.minimum(np.searchsorted(held, some), len(held) - 1)] == some
+    return (held[np.minimum(places, len(held) - 1)] == some) & (places < len(held))

@@ -89,8 +89,8 @@ def _run(
     partition: int,
     report: Callable[[Reports], None],
 ) -> Iterator[tuple[int, Packet]]:
-    start = time.process_time()
-    done = TaskReport(seat.role, seat.component, seat.number, where_am_i(), 0.0)
+    start, began = time.process_time(), time.time()
+    done = TaskReport(seat.role, seat.component, seat.number, where_am_i(), 0.0, began=began)
     sent: list[Packet] = []
     try:
         if seat.role == "replay":
@@ -196,8 +196,7 @@ def replay(stage: Stage, seat: Seat) -> list[Packet]:
 
 def inputs_of(stage: Stage, seat: Seat, packets: list[Packet]) -> Iterator[Arrived]:
     """The rows that arrived, input by input as they are declared, in the order they were read."""
-    # A spout whose rows were dealt by a shuffle has one input without a name.
-    for i, (source, how) in enumerate(stage.sources[seat.component] or (("", Input()),)):
+    for i, (source, how) in enumerate(stage.sources[seat.component]):
         parts = [(unpack(p.block), pickle.loads(p.order)) for p in packets if p.input == i]
         if not parts:
             continue
