@@ -26,6 +26,7 @@ BENCHMARKS = (
     "few_tasks",
     "moving",
     "simulating",
+    "simulated_batches",
     "observing",
     "running",
     "keeping",
