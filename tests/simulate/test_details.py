@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import headrace as hr
+from headrace.lab.families import random_sections
 
 QUICK = hr.example("quickstart.yaml")
 
@@ -21,6 +22,32 @@ def test_a_fluid_has_the_throughput_of_the_tuples(factor: float) -> None:
     assert fluid.throughput_per_s.mean == pytest.approx(tuples.throughput_per_s.mean, rel=0.05)
     assert fluid.stable == tuples.stable
     assert fluid.latency_ms["p99"] is None
+
+
+@pytest.mark.parametrize("seed", [0, 2, 7])
+def test_in_overload_a_fluid_completes_the_trees_of_the_tuples(seed: int) -> None:
+    # Several tasks on the way of a tree are behind, each with a queue of its own length.
+    plan = hr.place(hr.case(random_sections(seed)), by="storm-even")
+    factor = 1.5 * (plan.report.max_rate or 1.0)
+    seconds = 1e6 / (factor * float(plan.problem.rate.sum()))
+    options: dict[str, Any] = {"seconds": seconds, "warm_up": seconds / 5, "rate_factor": factor}
+    tuples, fluid = (hr.simulate(plan, detail=d, **options) for d in ("tuple", "fluid"))
+    assert not fluid.stable
+    assert fluid.total("hops") == pytest.approx(tuples.total("hops"), rel=0.03)
+    assert fluid.throughput_per_s.mean == pytest.approx(tuples.throughput_per_s.mean, rel=0.03)
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_a_fluid_goes_round_a_cycle(factor: float) -> None:
+    components = {
+        "a": {"spout": True, "rate": 300},
+        "b": {"tasks": 2, "selectivity": 0.4, "inputs": {"a": "shuffle", "b": "shuffle"}},
+    }
+    case = chain(topology={"components": components}, profile={"b": {"*": {"cpu_ms": 3}}})
+    plan = hr.place(case, by="storm-even")
+    options: dict[str, Any] = {"seconds": 60, "warm_up": 15, "rate_factor": factor}
+    tuples, fluid = (hr.simulate(plan, detail=d, **options) for d in ("tuple", "fluid"))
+    assert fluid.throughput_per_s.mean == pytest.approx(tuples.throughput_per_s.mean, rel=0.04)
 
 
 def test_batches_take_what_the_judge_says() -> None:
@@ -76,6 +103,8 @@ def test_a_joining_task_waits_for_a_tuple_of_each_input() -> None:
     found = hr.simulate(hr.place(case, by="storm-even"), seconds=50)
     assert found.sinks["both"]["throughput_per_s"] == pytest.approx(100, rel=0.03)
     assert found.total("entered") == found.total("completed") + found.pending
+    fluid = hr.simulate(hr.place(case, by="storm-even"), seconds=50, detail="fluid")
+    assert fluid.sinks["both"]["throughput_per_s"] == pytest.approx(100, rel=0.03)
 
 
 def test_chance_shrinks_with_runs_and_the_page_shows_all(tmp_path: Path) -> None:

@@ -121,6 +121,7 @@ def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:
     size = problem.dynamics.queue_size
     given = float(problem.rate[problem.spout].sum())
     streams, pairs, copies = _streams(problem), _pair_streams(problem), _copies(problem)
+    kept = _kept_share(problem)
     most_open = problem.dynamics.max_spout_pending
     return Fluid(
         component=cells.component,
@@ -137,13 +138,17 @@ def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:
         target=np.array([s.target for s in streams] + [p[1] for p in pairs], np.int64),
         gain=np.array(
             [
-                s.tuples_per_s * k / float(problem.rate[s.source])
+                s.tuples_per_s * k / float(problem.rate[s.source]) * float(kept[s.target])
                 for s, k in zip(streams, copies.tolist(), strict=False)
             ]
             + [p[2] for p in pairs]
         ),
         megabits=np.array(
-            [0.0 if np.isnan(s.bytes) else s.bytes * 8 / 1e6 for s in streams]
+            # All of a join's input travels, also what it does not serve.
+            [
+                0.0 if np.isnan(s.bytes) else s.bytes * 8 / 1e6 / float(kept[s.target])
+                for s in streams
+            ]
             + [p[3] for p in pairs]
         ),
         on_node=on_node,
@@ -176,6 +181,15 @@ def _copies(problem: Problem) -> Floats:
         float(problem.tasks[s.target]) if s.grouping == "all" else 1.0 for s in _streams(problem)
     ]
     return np.array(every + [1.0] * len(_pair_streams(problem)))
+
+
+def _kept_share(problem: Problem) -> Floats:
+    """The share of its input that a component serves: less than all where it joins tuples."""
+    received = np.zeros(len(problem.tasks))
+    for s, k in zip(_streams(problem), _copies(problem).tolist(), strict=False):
+        received[s.target] += s.tuples_per_s * k
+    kept = np.divide(problem.rate, received, out=np.ones(len(received)), where=received > 0)
+    return np.where(kept < 1 - 1e-9, np.maximum(kept, 1e-9), 1.0)
 
 
 def _pair_streams(problem: Problem) -> list[tuple[int, int, float, float]]:

@@ -52,11 +52,12 @@ class Trees:
         leads_back = any(stage[a] >= stage[b] for a, b in self._edges)
         for _ in range(ROUNDS if leads_back else 1):
             for c in np.argsort(-stage, kind="stable").tolist():
-                one[c][:], every[c][:] = 0.0, 1.0
+                any_task, all_tasks = np.zeros((spans, spans)), np.ones((spans, spans))
                 for g in np.flatnonzero(self._component == c).tolist():
                     done = left[g] * self._following_done(c, exits[g], one, every)
-                    one[c] += float(self._share[g]) * done
-                    every[c] *= done ** float(self._tasks[g])
+                    any_task += float(self._share[g]) * done
+                    all_tasks *= done ** float(self._tasks[g])
+                one[c], every[c] = any_task, all_tasks
         total = np.zeros(spans)
         for c in np.flatnonzero(self._problem.spout).tolist():
             arrived = np.diff(got[self._component == c].sum(axis=0))
