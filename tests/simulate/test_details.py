@@ -113,6 +113,11 @@ def test_chance_shrinks_with_runs_and_the_page_shows_all(tmp_path: Path) -> None
     rate = found.throughput_per_s
     assert rate.low is not None
     assert rate.high is not None
+    tail = found.p99_latency_ms
+    assert tail.low is not None
+    assert tail.high is not None
+    assert tail.low < tail.mean < tail.high
+    assert hr.simulate(plan, seconds=3).p99_latency_ms.low is None
     assert rate.low < 6000 * 1.02
     assert rate.high > 6000 * 0.98
     file = found.save(tmp_path / "s.html")
