@@ -60,10 +60,12 @@ def beside_spark(site: Site, cluster: Inputs, folder: Path, quick: bool) -> Iter
     happened = large.batches[-count:]
     measured_s = statistics.median(done.seconds for done in happened)
     interval_s = float(str(problem.options["judge"]["batch_interval_s"]))
-    batch_s, rate = simulated(with_interval(problem, TIMES * interval_s), TIMES * interval_s)
+    gap_s = max(0.0, interval_s - small)
+    larger = with_interval(problem, TIMES * interval_s)
+    batch_s, rate = simulated(larger, TIMES * interval_s, gap_s)
     yield Row(
         f"a batch of {sentences:,} sentences on Spark; simulated from what it measured",
-        f"{small:.2f}; {simulated(problem, interval_s)[0]:.2f} s",
+        f"{small:.2f}; {simulated(problem, interval_s, gap_s)[0]:.2f} s",
     )
     far = 100 * abs(batch_s / measured_s - 1)
     yield Row(
@@ -98,11 +100,11 @@ def with_interval(problem: Problem, interval_s: float) -> Problem:
     return replace(problem, options={**problem.options, "judge": judged})
 
 
-def simulated(problem: Problem, interval_s: float) -> tuple[float, float]:
+def simulated(problem: Problem, interval_s: float, gap_s: float) -> tuple[float, float]:
     """Seconds of a batch, and tuples/s where the next one waits already.
 
     Where batches have time enough, a tuple waits for half an interval in the mean, then for its
-    batch; where twice as much arrives as they take, they follow one another.
+    batch; where many times as much arrives as they take, they follow one another, with a gap.
     """
     assert problem.current is not None
     constant = replace(problem, dynamics=replace(problem.dynamics, arrivals="constant", cv=0.0))
@@ -110,7 +112,8 @@ def simulated(problem: Problem, interval_s: float) -> tuple[float, float]:
     rare = with_interval(constant.scaled(1 / 3), 3 * interval_s)
     found = simulate(rare, problem.current, seconds=SIMULATED * 3 * interval_s, detail="batch")
     batch_s = (found.mean_latency_ms.mean or 0.0) / 1000 - 1.5 * interval_s
-    often = with_interval(constant.scaled(2.0), interval_s / 2)
+    options = {**constant.options, "simulate": {"batch_gap_s": gap_s}}
+    often = with_interval(replace(constant, options=options).scaled(100.0), interval_s / 100)
     full = simulate(often, problem.current, seconds=SIMULATED * interval_s, detail="batch")
     return batch_s, full.throughput_per_s.mean or 0.0
 
