@@ -100,11 +100,8 @@ def run_fluid(
         for name, value in note.items():
             rows.setdefault(name, []).append(value)
         begin = end
-    return (
-        _track(problem, ends, rows, trees.completed()),
-        ["a fluid: no chance, so no percentiles"],
-        curve,
-    )
+    track = _track(problem, ends, rows, trees.completed())
+    return track, ["a fluid: no chance, so no percentiles"], curve
 
 
 def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:

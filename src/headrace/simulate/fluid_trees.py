@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from headrace.model.arrays import Floats, Ints, totals
@@ -9,7 +13,37 @@ from headrace.model.problem import Problem
 from headrace.solve.simulation.fluid import Fluid
 
 MOST_GROUPS = 64  # of the cells of a component; cells of like load are one
+MOST_IN_ALL = 4000  # where there are many components, each has fewer groups
+ON_TIME = 0.25  # spans that the tuples of a group wait at most where its queue does not matter
 ROUNDS = 8  # in which streams that lead back are followed
+
+
+@dataclass(frozen=True, eq=False)
+class Queue:
+    """What a group of cells has got and served until each moment, K spans."""
+
+    got: Floats  # [K + 1]
+    passed: Floats  # [K + 1]
+    share: float  # of its component's tuples
+    tasks: float
+
+    def left_by_then(self) -> Floats:
+        """The share of what came in a span that has left at the end of another, [end, arrival]."""
+        came = np.diff(self.got)
+        over = self.passed[1:, None] - self.got[:-1]
+        return np.where(came > 0, np.clip(over / np.where(came > 0, came, 1.0), 0, 1), over >= 0)
+
+    @cached_property
+    def exits(self) -> Floats:
+        """Where on the axis of spans that leaves which arrives in the middle of each one, [K]."""
+        spans = np.arange(len(self.got))
+        middle = (self.got[:-1] + self.got[1:]) / 2
+        return np.maximum(np.interp(middle, self.passed, spans), spans[:-1] + 0.5)
+
+    @property
+    def most_behind(self) -> float:
+        """Spans that a tuple waits at most."""
+        return float((self.exits - np.arange(len(self.exits)) - 0.5).max(initial=0.0))
 
 
 class Trees:
@@ -29,6 +63,7 @@ class Trees:
         self._component[group] = fluid.component
         self._share = totals(group, fluid.share, groups)
         self._tasks = totals(group, tasks.astype(np.float64), groups)
+        self._broadcast = set(fluid.target[copies > 1].tolist())  # components
         self._got: list[Floats] = [np.zeros(groups)]
         self._passed: list[Floats] = [np.zeros(groups)]
 
@@ -41,45 +76,74 @@ class Trees:
 
     def completed(self) -> Floats:
         """Trees that are complete at the end of each span, [K]."""
-        got, passed = np.stack(self._got, axis=1), np.stack(self._passed, axis=1)
-        left = [_left_by_then(got[g], passed[g]) for g in range(self._groups)]
-        exits = [_exit_places(got[g], passed[g]) for g in range(self._groups)]
-        spans, components = got.shape[1] - 1, len(self._problem.tasks)
+        queues = self._queues()
+        spans, stage = len(self._got) - 1, self._problem.stage
         # The chance that all that follows from a tuple is done at the end of a span, by the span
-        # in which it arrives: [span of the end, span of the arrival].
-        one, every = ([np.ones((spans, spans)) for _ in range(components)] for _ in range(2))
-        stage = self._problem.stage
-        leads_back = any(stage[a] >= stage[b] for a, b in self._edges)
-        for _ in range(ROUNDS if leads_back else 1):
-            for c in np.argsort(-stage, kind="stable").tolist():
-                any_task, all_tasks = np.zeros((spans, spans)), np.ones((spans, spans))
-                for g in np.flatnonzero(self._component == c).tolist():
-                    done = left[g] * self._following_done(c, exits[g], one, every)
-                    any_task += float(self._share[g]) * done
-                    all_tasks *= done ** float(self._tasks[g])
-                one[c], every[c] = any_task, all_tasks
+        # in which it arrives: [span of the end, span of the arrival]. For a tuple that one task of
+        # a component gets, and for one that every task gets.
+        one: dict[int, Floats] = {}
+        every: dict[int, Floats] = {}
+        back = stage[self._fluid.source] >= stage[self._fluid.target]
+        owner = self._problem.topology
+        cyclic = np.isin(owner, owner[self._fluid.source[back]])
+        last_first = np.argsort(-stage, kind="stable")
+        for c in [*last_first, *np.tile(last_first[cyclic[last_first]], ROUNDS)]:
+            any_task, all_tasks = np.zeros((spans, spans)), np.ones((spans, spans))
+            for queue in queues[c]:
+                done = queue.left_by_then() * self._following_done(c, queue.exits, one, every)
+                any_task += queue.share * done
+                if c in self._broadcast:
+                    all_tasks *= done**queue.tasks
+            one[c] = any_task
+            if c in self._broadcast:
+                every[c] = all_tasks
         total = np.zeros(spans)
         for c in np.flatnonzero(self._problem.spout).tolist():
-            arrived = np.diff(got[self._component == c].sum(axis=0))
-            total += one[c] @ arrived
+            total += one[c] @ np.diff(np.sum([queue.got for queue in queues[c]], axis=0))
         return np.maximum.accumulate(total)
 
-    @property
-    def _edges(self) -> list[tuple[int, int]]:
-        return list(zip(self._fluid.source.tolist(), self._fluid.target.tolist(), strict=True))
+    def _queues(self) -> list[list[Queue]]:
+        """The queues of each component; groups that are never behind are one."""
+        got, passed = np.stack(self._got, axis=1), np.stack(self._passed, axis=1)
+        found: list[list[Queue]] = []
+        for c in range(len(self._problem.tasks)):
+            on_time: list[int] = []
+            queues: list[Queue] = []
+            for g in np.flatnonzero(self._component == c).tolist():
+                queue = self._queue(got, passed, [g])
+                if queue.most_behind <= ON_TIME:
+                    on_time.append(g)
+                else:
+                    queues.append(queue)
+            found.append([*queues, self._queue(got, passed, on_time)] if on_time else queues)
+        return found
+
+    def _queue(self, got: Floats, passed: Floats, groups: list[int]) -> Queue:
+        return Queue(
+            got[groups].sum(axis=0),
+            passed[groups].sum(axis=0),
+            float(self._share[groups].sum()),
+            float(self._tasks[groups].sum()),
+        )
 
     def _following_done(
-        self, component: int, exits: Floats, one: list[Floats], every: list[Floats]
+        self, component: int, exits: Floats, one: Mapping[int, Floats], every: Mapping[int, Floats]
     ) -> Floats:
-        """The chance that all is done that a tuple sends when it leaves."""
+        """The chance that all is done that a tuple sends when it leaves.
+
+        What leads back and was not looked at yet counts as done.
+        """
         fluid = self._fluid
-        chance = np.ones_like(one[component])
+        chance = np.ones((len(exits), len(exits)))
         for s in np.flatnonzero(fluid.source == component).tolist():
             copies, gain = float(self._copies[s]), float(fluid.gain[s])
-            target = int(fluid.target[s])
-            done = _at_places((every if copies > 1 else one)[target], exits)
-            whole, part = divmod(gain / copies, 1.0)
-            chance *= done**whole * (1 - part + part * done)
+            known = (every if copies > 1 else one).get(int(fluid.target[s]))
+            if known is not None:
+                done = _at_places(known, exits)
+                whole, part = divmod(gain / copies, 1.0)
+                chance *= 1 - part + part * done
+                if whole:
+                    chance *= done if whole == 1 else done**whole
         return chance
 
 
@@ -93,25 +157,11 @@ def _group_cells(fluid: Fluid) -> Ints:
     place = np.empty(len(order), np.int64)
     first = np.concatenate([[0], np.cumsum(count)])[:-1]
     place[order] = np.arange(len(order)) - first[fluid.component[order]]
-    groups = np.minimum(count, MOST_GROUPS)
+    most = min(MOST_GROUPS, max(1, MOST_IN_ALL // len(count)))
+    groups = np.minimum(count, most)
     before = np.concatenate([[0], np.cumsum(groups)])[:-1]
     c = fluid.component
     return before[c] + place * groups[c] // count[c]
-
-
-def _left_by_then(got: Floats, passed: Floats) -> Floats:
-    """The share of what arrived in a span that has left at the end of another, [end, arrival]."""
-    came, ahead = np.diff(got), got[:-1]
-    over = passed[1:, None] - ahead
-    return np.where(came > 0, np.clip(over / np.where(came > 0, came, 1.0), 0, 1), over >= 0)
-
-
-def _exit_places(got: Floats, passed: Floats) -> Floats:
-    """Where on the axis of spans that leaves which arrives in the middle of each one, [K]."""
-    middle = (got[:-1] + got[1:]) / 2
-    return np.maximum(
-        np.interp(middle, passed, np.arange(len(passed))), np.arange(len(middle)) + 0.5
-    )
 
 
 def _at_places(done: Floats, places: Floats) -> Floats:
