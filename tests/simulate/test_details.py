@@ -139,6 +139,37 @@ def test_chance_shrinks_with_runs_and_the_page_shows_all(tmp_path: Path) -> None
     assert "storm-even" in repr(found)
 
 
+def test_skewed_keys_fill_the_task_of_the_most_frequent_key() -> None:
+    components = {
+        "a": {"spout": True, "rate": 600},
+        "b": {"tasks": 4, "inputs": {"a": {"grouping": "fields", "fields": ["k"]}}},
+    }
+    given = {"topology": {"components": components}, "profile": {"b": {"*": {"cpu_ms": 4}}}}
+    skewed = chain(**given, options={"simulate": {"key_skew": 2.0, "keys": 50}})
+    plan = hr.place(skewed, by="storm-even")
+    tuples, fluid = (hr.simulate(plan, seconds=40, detail=d) for d in ("tuple", "fluid"))
+    for found in (tuples, fluid):
+        assert not found.stable  # more than 250/s, what one thread serves, have the first key
+    assert fluid.throughput_per_s.mean == pytest.approx(tuples.throughput_per_s.mean, rel=0.04)
+    assert hr.simulate(hr.place(chain(**given), by="storm-even"), seconds=40).stable
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"key_skw": 1}, "options.simulate has no `key_skw` (did you mean `key_skew`?)"),
+        ({"speed": 1}, "there are: key_skew, keys, batches, batch_size, batch_gap_s"),
+        ({"key_skew": "much"}, "options.simulate.key_skew is `much`; a number of at least 0"),
+        ({"batch_gap_s": -1}, "options.simulate.batch_gap_s is `-1`; a number of at least 0"),
+        ({"batches": "split"}, "options.simulate.batches is `split`; it is queue or merge"),
+    ],
+)
+def test_wrong_options_are_refused(option: dict[str, Any], words: str) -> None:
+    with pytest.raises(hr.InvalidInput) as refused:
+        hr.simulate(hr.place(chain(options={"simulate": option}), by="storm-even"), seconds=1)
+    assert words in refused.value.message
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -16,6 +16,7 @@ from headrace.model.simulation_sections import Event
 from headrace.simulate.arrivals import Curve, mean_factor, with_factors
 from headrace.simulate.fluid import rate_events
 from headrace.simulate.layout import sink_numbers
+from headrace.simulate.options import options_of
 from headrace.simulate.track import Track
 from headrace.solve.simulation.state import BINS, BINS_PER_OCTAVE
 
@@ -75,15 +76,8 @@ def _settings(problem: Problem) -> tuple[float, float, float, bool]:
     interval = float(str(problem.options.get("judge", {}).get("batch_interval_s", 1)))
     if not interval > 0:
         raise InvalidInput(f"options.judge.batch_interval_s is {interval:g}; it must be above 0")
-    options = problem.options.get("simulate", {})
-    way = str(options.get("batches", "queue"))
-    if way not in ("queue", "merge"):
-        raise InvalidInput(f"options.simulate.batches is `{way}`; it is queue or merge")
-    size = float(str(options.get("batch_size", np.inf)))
-    gap_s = float(str(options.get("batch_gap_s", 0)))
-    if not gap_s >= 0:
-        raise InvalidInput(f"options.simulate.batch_gap_s is {gap_s:g}; it may not be below 0")
-    return interval, size, gap_s, way == "merge"
+    options = options_of(problem)
+    return interval, options.batch_size, options.batch_gap_s, options.batches == "merge"
 
 
 def _cost(problem: Problem, assignment: Assignment, interval: float) -> tuple[float, float]:

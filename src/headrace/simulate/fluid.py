@@ -16,6 +16,7 @@ from headrace.model.simulation_sections import Event
 from headrace.simulate.arrivals import Curve, mean_factor, with_factors
 from headrace.simulate.fluid_trees import Trees
 from headrace.simulate.layout import placed_on, sink_numbers
+from headrace.simulate.routes import task_shares
 from headrace.simulate.track import Track
 from headrace.solve.simulation.fluid import Fluid, flow
 
@@ -36,14 +37,14 @@ class Cells:
 def cells_of(problem: Problem, assignment: Assignment) -> Cells:
     """Tasks that nobody can tell apart, as one."""
     placed = np.flatnonzero(assignment.node != UNPLACED)
-    c, n = problem.component_of[placed], assignment.node[placed]
-    if problem.task_share is None:
+    c, n, share = problem.component_of[placed], assignment.node[placed], task_shares(problem)
+    if problem.task_share is None and share is problem.share:
         key = c * len(problem.nodes) + n
     else:
-        _, kind = np.unique(problem.share[placed], return_inverse=True)
+        _, kind = np.unique(share[placed], return_inverse=True)
         key = (c * len(problem.nodes) + n) * (int(kind.max(initial=0)) + 1) + kind
     _, first, count = np.unique(key, return_index=True, return_counts=True)
-    return Cells(c[first], n[first], count, problem.share[placed][first], placed[first])
+    return Cells(c[first], n[first], count, share[placed][first], placed[first])
 
 
 def rate_events(events: Sequence[Event], detail: str) -> Curve:

@@ -12,6 +12,7 @@ from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.simulation_sections import Event
 from headrace.simulate.arrivals import Curve, rate_curve
 from headrace.simulate.confidence import warm_up_spans
+from headrace.simulate.options import options_of
 from headrace.simulate.result import Simulation
 from headrace.simulate.track import Track
 
@@ -103,6 +104,7 @@ def check(
         raise Unsupported(
             "nothing arrives: no component is a spout with a rate", fix="give a spout a `rate`"
         )
+    options_of(problem)
     if (assignment.node == UNPLACED).all():
         raise InvalidInput("no task is placed, so there is nothing to simulate")
 
