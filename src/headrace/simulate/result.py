@@ -81,8 +81,11 @@ class Simulation:
         """The latency that 99 % stay below, with its confidence over runs; none for one run."""
         each = [replace(self, tracks=(t,)).latency_ms["p99"] for t in self.tracks]
         known = np.array([value for value in each if value is not None])
-        spread = interval(known) if len(known) else Interval(None, None, None)
-        return Interval(self.latency_ms["p99"], spread.low, spread.high)
+        value: float | None = self.latency_ms["p99"]
+        if value is None or len(known) < 2:
+            return Interval(value, None, None)
+        half = interval(known).half
+        return Interval(value, value - half, value + half)
 
     @cached_property
     def sinks(self) -> dict[str, dict[str, Any]]:
