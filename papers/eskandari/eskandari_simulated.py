@@ -31,18 +31,19 @@ LIMITS = {
     "sending": Limit(200, 0.3, 0.1),
 }
 SHAPES = ("linear", "diamond", "star")
-# Figure -> experiment, scheduler, and what it is compared with.
-FIGURES: Mapping[str, tuple[str, str, Sequence[str]]] = {
-    "fig-7-10": ("smart", P, (R, OLS)),
-    "fig-7-12": ("taxi", P, (R, OLS)),
-    "fig-8-13": ("smart", T3, (R, OLS)),
-    "fig-8-14": ("smart-het", T3, (R, OLS)),
-    "fig-8-17": ("taxi", T3, (R, OLS)),
-    "fig-8-18": ("taxi-het", T3, (R, OLS)),
-    "fig-9-10": ("smart", I, (R, OLS)),
-    "fig-9-11": ("smart-het", I, (R, OLS)),
-    "fig-9-14": ("taxi", I, (R, OLS)),
-    "fig-9-15": ("taxi-het", I, (R, OLS)),
+OTHERS = (R, OLS)  # what the thesis compares with
+# Figure -> experiment and scheduler.
+FIGURES = {
+    "fig-7-10": ("smart", P),
+    "fig-7-12": ("taxi", P),
+    "fig-8-13": ("smart", T3),
+    "fig-8-14": ("smart-het", T3),
+    "fig-8-17": ("taxi", T3),
+    "fig-8-18": ("taxi-het", T3),
+    "fig-9-10": ("smart", I),
+    "fig-9-11": ("smart-het", I),
+    "fig-9-14": ("taxi", I),
+    "fig-9-15": ("taxi-het", I),
 }
 WITHOUT_NUMBERS = ("fig-8-14", "fig-9-11")
 MICRO = {
@@ -99,19 +100,18 @@ def simulated_claims(found: Runs) -> tuple[dict[str, Measured], Table]:
     late = {case: latencies(of) for case, of in found.items()}
     first, *others = rates
     measured: dict[str, Measured] = {}
-    for figure, (case, by, over) in FIGURES.items():
-        mine = gains(rates[first][case], by, over)
-        note = "Limited by " + "; by ".join(
-            f"{name}: {percents(gains(rates[name][case], by, over))}" for name in others
-        )
+    found_gains = {
+        **{figure: [gains(rates[name][case], by, OTHERS) for name in rates]
+           for figure, (case, by) in FIGURES.items()},
+        **{figure: [micro_gains(rates[name], kind, by) for name in rates]
+           for figure, (kind, by) in MICRO.items()},
+    }  # fmt: skip
+    for figure, (mine, *other) in found_gains.items():
+        note = "; by ".join(f"{n}: {percents(g)}" for n, g in zip(others, other, strict=True))
         value = min(mine) > 0 if figure in WITHOUT_NUMBERS else mine
-        measured[f"{figure}-simulated"] = Measured(value, shape=min(mine) > 0, note=f"{note} %.")
-    for figure, (kind, by) in MICRO.items():
-        mine = micro_gains(rates[first], kind, by)
-        note = "Limited by " + "; by ".join(
-            f"{name}: {percents(micro_gains(rates[name], kind, by))}" for name in others
+        measured[f"{figure}-simulated"] = Measured(
+            value, shape=min(mine) > 0, note=f"Limited by {note} %."
         )
-        measured[f"{figure}-simulated"] = Measured(mine, shape=min(mine) > 0, note=f"{note} %.")
     for figure, by in LATENCY.items():
         measured[f"{figure}-simulated"] = opposite_orders(rates[first], late, by)
     for case in ("smart", "taxi"):
@@ -141,7 +141,7 @@ def micro_gains(rates: Rates, kind: str, by: str) -> list[float]:
 def opposite_orders(rates: Rates, late: Rates, by: str) -> Measured:
     """Whether a lower latency comes with a higher throughput, in every application."""
     shown = [case for case in ("smart", "smart-het", "taxi", "taxi-het") if by in rates[case]]
-    among = (by, R, OLS)
+    among = (by, *OTHERS)
     agree = [
         case
         for case in shown

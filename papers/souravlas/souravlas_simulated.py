@@ -23,6 +23,7 @@ LOADS = (0.5, 0.7, 0.9)  # of what Storm's plan sustains; not published, so vari
 VARIATIONS = (0.0, 1.0)  # of service times; not published, so varied
 CONTEXTS = (1, 10, 100)  # groups of tuples that a task takes along; not published, so varied
 AT_S, UNTIL_S = 10.0, 20.0  # when the sixth node joins, and the end
+DRAWN = 3  # one of so many moments is drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def five_to_six(schemes: Mapping[str, tuple[Plan, Plan]]) -> tuple[Table, str]:
             moved = int((before.assignment.node != after.assignment.node).sum())
             rows.append([name, groups, moved, *calm, float(np.nanmax(late)), found.total("lost")])
             if groups == CONTEXTS[1]:
-                known = np.isfinite(late)
+                known = np.flatnonzero(np.isfinite(late))[::DRAWN]
                 drawn[name] = list(zip(at[known].tolist(), late[known].tolist(), strict=True))
     columns = ["scheme", "groups of context", "tasks that move", "latency on five nodes, ms",
                "on six, ms", "at its worst, ms", "lost"]  # fmt: skip
