@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 import headrace as hr
+from headrace.model.arrays import Floats
+from headrace.simulate.confidence import Interval, interval
 from headrace.simulate.result import Simulation
 
 LOADS = (0.3, 0.6, 0.9)
@@ -209,29 +211,25 @@ def formulas(load: float) -> list[Known]:
     ]
 
 
-def ciw_times(network: Network, customers: int, seed: int) -> np.ndarray[Any, Any]:
+def ciw_times(network: Network, customers: int, seed: int) -> Floats:
     """The times in ms that ciw finds for the same network, after a tenth as warm-up."""
     import ciw
     import ciw.dists
 
-    def service(mean: float) -> Any:
-        shape = 1 / network.cv**2
-        return ciw.dists.Gamma(shape, mean / shape)
-
+    shape = 1 / network.cv**2
     count = len(network.shares)
     spec = ciw.create_network(
         arrival_distributions=[
             ciw.dists.Exponential(network.rate / 1000 * p) for p in network.shares
         ],
-        service_distributions=[service(t) for t in network.times_ms],
+        service_distributions=[ciw.dists.Gamma(shape, t / shape) for t in network.times_ms],
         routing=[[network.again * p for p in network.shares] for _ in range(count)],
         number_of_servers=[1] * count,
     )
     ciw.seed(seed)
     simulation = ciw.Simulation(spec)
     simulation.simulate_until_max_customers(customers, method="Finish")
-    visits: Mapping[int, float] = {}
-    total: dict[int, float] = dict(visits)
+    total: dict[int, float] = {}
     born: dict[int, float] = {}
     for record in simulation.get_all_records():
         who = record.id_number
@@ -239,3 +237,10 @@ def ciw_times(network: Network, customers: int, seed: int) -> np.ndarray[Any, An
         born[who] = min(born.get(who, math.inf), record.arrival_date)
     after = max(born.values()) / 10
     return np.array([total[who] for who, at in born.items() if at > after])
+
+
+def ciw_figures(network: Network, customers: int, runs: int) -> tuple[Interval, Interval]:
+    """Mean and 99 % in ms over independent runs of ciw, each with its interval."""
+    found = [ciw_times(network, customers, seed) for seed in range(1, runs + 1)]
+    means = interval(np.array([times.mean() for times in found]))
+    return means, interval(np.array([np.quantile(times, 0.99) for times in found]))

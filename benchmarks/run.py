@@ -27,6 +27,7 @@ BENCHMARKS = (
     "few_tasks",
     "moving",
     "simulating",
+    "simulated_batches",
     "observing",
     "running",
     "keeping",

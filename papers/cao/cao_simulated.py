@@ -19,14 +19,17 @@ from headrace.simulate import simulate
 WORKFLOWS = 40  # of the random ones
 NEAR = 0.02  # of the closed form
 PENDING = 400  # trees that a task of the spout may have open: the source never runs dry
+FEWER = 100  # of them, tried first: queues of unequal tasks run empty now and then
 TUPLES = 4000  # that pass in a run
 
 
-def saturated(problem: Problem, assignment: Assignment, factor: float) -> float:
+def saturated(
+    problem: Problem, assignment: Assignment, factor: float, pending: int = PENDING
+) -> float:
     """Tuples/s that are complete when three times as many arrive as the plan sustains."""
     rate = float(problem.rate[problem.spout].sum())
     seconds = TUPLES / (rate * factor)
-    dynamics = replace(problem.dynamics, max_spout_pending=PENDING, cv=0.0)
+    dynamics = replace(problem.dynamics, max_spout_pending=pending, cv=0.0)
     flooded = replace(problem.scaled(3 * factor), dynamics=dynamics)
     found = simulate(flooded, assignment, seconds=seconds, warm_up=seconds / 5)
     return found.throughput_per_s.mean or 0.0
@@ -34,7 +37,7 @@ def saturated(problem: Problem, assignment: Assignment, factor: float) -> float:
 
 def theorem_1() -> Measured:
     """Random workflows without joins: the slowest module sets the throughput."""
-    near, worst = 0, 0.0
+    far: dict[int, list[float]] = {PENDING: [], FEWER: []}
     for seed in range(WORKFLOWS):
         random = Random(f"simulated {seed}")
         count = random.randint(2, 6)
@@ -54,9 +57,16 @@ def theorem_1() -> Measured:
         problem = build(validated(content, {}))
         expected = 1000 * min(d / t for d, t in zip(dop, ms, strict=True))
         plan = place(problem, "storm-even", bounded=False)
-        far = abs(saturated(problem, plan.assignment, expected) / expected - 1)
-        near, worst = near + (far <= NEAR), max(worst, far)
-    return Measured(100 * near / WORKFLOWS, note=f"The farthest is {100 * worst:.1f} % off.")
+        for pending, found in far.items():
+            rate = saturated(problem, plan.assignment, expected, pending)
+            found.append(abs(rate / expected - 1))
+    near = {pending: sum(one <= NEAR for one in found) for pending, found in far.items()}
+    note = (
+        f"The farthest is {100 * max(far[PENDING]):.1f} % off. "
+        f"With {FEWER} open trees, which were tried first, {near[FEWER]} of {WORKFLOWS} are near, "
+        f"the farthest {100 * max(far[FEWER]):.1f} % off."
+    )
+    return Measured(100 * near[PENDING] / WORKFLOWS, note=note)
 
 
 def rates_on(files: Sequence[Any], dops: int, unit_s: float) -> list[float]:

@@ -29,6 +29,7 @@ from headrace.planner import Plan, place
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder's other modules
 
+from eskandari_simulated import simulated_claims
 from eskandari_storm import T3, I, P, applications, micro_benchmarks, plots, problem_of, runs, table
 from eskandari_times import PUBLISHED_S, literal_times
 
@@ -84,6 +85,7 @@ def measure(quick: bool, _spark: Callable[[], object]) -> Experiment:
         for size in SIZES
     }
     found = runs()
+    simulated, rates = simulated_claims(found)
     measured = {
         **examples,
         **stated_costs(grid),
@@ -96,8 +98,10 @@ def measure(quick: bool, _spark: Callable[[], object]) -> Experiment:
         **literal_times({key: one.seconds[OPTIMAL] for key, one in grid.items()}),
         **applications(found),
         **micro_benchmarks(found),
+        **simulated,
     }
-    return Experiment(measured, [*tables(grid), table(found)], {**cost_plots(grid), **plots(found)})
+    shown = [*tables(grid), table(found), rates]
+    return Experiment(measured, shown, {**cost_plots(grid), **plots(found)})
 
 
 def cell(shape: str, cluster: str, size: int) -> Cell:

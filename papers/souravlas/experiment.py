@@ -32,7 +32,7 @@ from headrace.planner import Plan, moving, place
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder's other modules
 
-from souravlas_simulated import Scheme, simulated_claims
+from souravlas_simulated import Scheme, five_to_six, simulated_claims
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -331,7 +331,15 @@ def simulated() -> Found:
         {name: scheme(name, linear()) for name in SCHEDULERS},
         {name: [scheme(name, graph) for graph in graphs] for name in SCHEDULERS},
     )
-    return measured, [table], {}
+    growing, over_time = five_to_six(
+        {name: (on_nodes(name, NODES), on_nodes(name, NODES + 1)) for name in SCHEDULERS}
+    )
+    return measured, [table, growing], {"five-to-six.svg": over_time}
+
+
+def on_nodes(name: str, nodes: int) -> Plan:
+    """A scheme's plan of the linear topology on so many nodes."""
+    return place(problem_of(linear(), 4, nodes), SCHEDULERS[name], objective="nodes")
 
 
 def figure_claims(
@@ -435,8 +443,8 @@ def random_graph(seed: int) -> Graph:
     }
 
 
-def problem_of(graph: Graph, tasks: int) -> Problem:
-    """The topology on five nodes of four slots; a tuple takes a millisecond everywhere."""
+def problem_of(graph: Graph, tasks: int, nodes: int = NODES) -> Problem:
+    """The topology on nodes of four slots; a tuple takes a millisecond everywhere."""
     size = {"tasks": tasks, "bytes": TUPLE_KBIT * 1000 // 8}
     group_mb = 100 * TUPLE_KBIT / 8 / 1000
     by_word = {"grouping": "fields", "fields": ["word"]}
@@ -451,11 +459,11 @@ def problem_of(graph: Graph, tasks: int) -> Problem:
         }
         for name, inputs in graph.items()
     }
-    nodes = {f"n{{1..{NODES}}}": {"slots": SLOTS, "cpu": 100 * SLOTS, "bandwidth_mbps": MBPS}}
+    described = {f"n{{1..{nodes}}}": {"slots": SLOTS, "cpu": 100 * SLOTS, "bandwidth_mbps": MBPS}}
     content = {
         "format": FORMAT,
-        "topology": {"name": "words", "workers": NODES * SLOTS, "components": components},
-        "cluster": {"nodes": nodes},
+        "topology": {"name": "words", "workers": nodes * SLOTS, "components": components},
+        "cluster": {"nodes": described},
         "profile": {name: {"*": {"cpu_ms": 1000 * TUPLE_S}} for name in graph},
     }
     return build(validated(content, {}))

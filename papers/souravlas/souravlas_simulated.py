@@ -6,15 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean, pstdev
 
+import numpy as np
+
+from headrace.lab.chart import lines
 from headrace.lab.claims import Measured
 from headrace.lab.papers import Table
+from headrace.model.problem import Problem
+from headrace.model.simulation_sections import Event
 from headrace.planner import Plan
 from headrace.simulate import simulate
+from headrace.simulate.result import Simulation
 
 SECONDS = 5.0  # between two measurements (section 4.1); one change in it
 PENDING = 50  # trees that a task of the spout may have open, where throughput is asked for
 LOADS = (0.5, 0.7, 0.9)  # of what Storm's plan sustains; not published, so varied
 VARIATIONS = (0.0, 1.0)  # of service times; not published, so varied
+CONTEXTS = (1, 10, 100)  # groups of tuples that a task takes along; not published, so varied
+AT_S, UNTIL_S = 10.0, 20.0  # when the sixth node joins, and the end
+DRAWN = 3  # one of so many moments is drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,55 @@ def latency(plan: Plan, load: float, cv: float) -> float:
 def wait_ms(stop_s: float) -> float:
     """What arrives while a scheme stops waits for half of that; in the mean over the interval."""
     return 1000 * stop_s**2 / (2 * SECONDS)
+
+
+def with_context(problem: Problem, groups: int) -> Problem:
+    """The problem whose tasks take so many groups of tuples along when they move."""
+    return replace(problem, state_mb=problem.state_mb * groups)
+
+
+def sixth_node(before: Plan, after: Plan, load: float, groups: int) -> Simulation:
+    """The linear topology over time, while it goes from five nodes to six.
+
+    The nodes of both plans are in the same order, so the first is a plan of all six too.
+    """
+    return simulate(
+        with_context(after.problem, groups).scaled(load),
+        before.assignment,
+        seconds=UNTIL_S,
+        events=[Event(at=AT_S, plan="after")],
+        plans={"after": after.assignment},
+    )
+
+
+def five_to_six(schemes: Mapping[str, tuple[Plan, Plan]]) -> tuple[Table, str]:
+    """A case of ours: what the schemes do when a node joins; a table, and latency over time."""
+    load = 0.7 * min(before.report.max_rate or 1.0 for before, _ in schemes.values())
+    rows: list[list[object]] = []
+    drawn: dict[str, list[tuple[float, float]]] = {}
+    for name, (before, after) in schemes.items():
+        for groups in CONTEXTS:
+            found = sixth_node(before, after, load, groups)
+            at = np.array(found.series["at_s"])
+            late = np.array(found.series["latency_ms"]["mean"], dtype=float)
+            calm = [
+                float(np.nanmean(late[keep])) for keep in (at <= AT_S, at > (AT_S + UNTIL_S) / 2)
+            ]
+            moved = int((before.assignment.node != after.assignment.node).sum())
+            rows.append([name, groups, moved, *calm, float(np.nanmax(late)), found.total("lost")])
+            if groups == CONTEXTS[1]:
+                known = np.flatnonzero(np.isfinite(late))[::DRAWN]
+                drawn[name] = list(zip(at[known].tolist(), late[known].tolist(), strict=True))
+    columns = ["scheme", "groups of context", "tasks that move", "latency on five nodes, ms",
+               "on six, ms", "at its worst, ms", "lost"]  # fmt: skip
+    svg = lines(
+        f"Five nodes become six at {AT_S:.0f} s, {CONTEXTS[1]} groups of context per task",
+        drawn,
+        x="seconds",
+        y="mean latency, ms",
+        log_y=True,
+    )
+    return Table("Nodes from five to six, simulated: a case of ours", columns, rows), svg
 
 
 def simulated_claims(

@@ -63,6 +63,16 @@ def test_an_unknown_node_is_refused(tmp_path: Path) -> None:
     assert "there is no node `big-3` (did you mean `big-" in result.stderr
 
 
+def test_the_page_draws_what_is_lost(tmp_path: Path) -> None:
+    events, page = tmp_path / "e.yaml", tmp_path / "x.html"
+    words = ("simulate", QUICK, "--by", "storm-even", "--seconds-simulated", "3")
+    assert run(*words, "--out", str(page))[0] == 0
+    assert ">lost</text>" not in page.read_text()
+    events.write_text("events: [{at: 1, lose: big-2}]")
+    assert run(*words, "--events", str(events), "--out", str(page))[0] == 0
+    assert ">lost</text>" in page.read_text()
+
+
 def test_compare_adds_what_was_simulated() -> None:
     words = ("compare", QUICK, "--by", "storm-even", "--by", "dstorm", "--simulate")
     code, text = run(*words, "--json")

@@ -132,6 +132,29 @@ def test_links_serve_one_tuple_after_another() -> None:
     assert found.nodes["x"]["link_out"] == pytest.approx(0.5, rel=0.02)
 
 
+def test_the_uplink_of_a_rack_is_in_use_as_long_as_it_sends() -> None:
+    # 62.5 tuples of 1,000 bytes are 0.5 Mbit in a second, over an uplink of 0.8.
+    case = hr.case(
+        {
+            "topology": {
+                "components": {
+                    "a": {"spout": True, "rate": 62.5, "bytes": 1000, "nodes": ["x"]},
+                    "b": {"inputs": {"a": "shuffle"}, "nodes": ["y"]},
+                }
+            },
+            "cluster": {
+                "nodes": {"x": {"rack": "r1"}, "y": {"rack": "r2"}},
+                "racks": {"r1": {"uplink_mbps": 0.8}},
+            },
+        }
+    )
+    found = run(case, 1e5, 62.5)
+    assert found.racks["r1"]["uplink_out"] == pytest.approx(0.625, rel=0.02)
+    assert found.racks["r1"]["uplink_in"] == 0
+    assert "r2" not in found.racks
+    assert str(found.summary()["bottleneck"]) == "rack r1: uplink out"
+
+
 @pytest.mark.parametrize("kind", ["node", "thread"])
 def test_throughput_saturates_at_max_rate(kind: str) -> None:
     cluster = {"nodes": {"n": {"cpu": 100 if kind == "node" else 800}}}

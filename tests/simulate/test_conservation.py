@@ -119,6 +119,50 @@ def test_a_change_of_plan_loses_nothing() -> None:
     assert any("tasks move" in note for note in found.notes)
 
 
+MOMENTS = st.floats(0.0, 4.0)
+CHANGES = st.one_of(
+    st.fixed_dictionaries({"at": MOMENTS, "rate": st.sampled_from([0.0, 0.5, 3.0])}),
+    st.fixed_dictionaries({"at": MOMENTS, "hot": st.sampled_from(["count.1", "count.3"])}),
+    st.fixed_dictionaries({"at": MOMENTS, "plan": st.integers(0, 1000)}),
+)
+FAILURES = st.one_of(
+    st.fixed_dictionaries({"at": MOMENTS, "lose": st.sampled_from(["n1", "n2", "n3"])}),
+    st.fixed_dictionaries({"at": MOMENTS, "join": st.sampled_from(["n1", "n2", "n3"])}),
+)
+
+
+def random_plan(case: hr.Case, seed: int) -> hr.Plan:
+    rng = np.random.default_rng(seed)
+    tasks = [case.problem.task_name(t) for t in range(case.problem.task_count)]
+    return hr.judge(case, {task: f"n{rng.integers(1, 4)}" for task in tasks})
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    changes=st.lists(CHANGES, max_size=4),
+    failures=st.lists(FAILURES, max_size=3),
+    queue_size=st.sampled_from([None, 2, 20]),
+    limit=st.sampled_from([None, 1, 20]),
+)
+def test_whatever_happens_every_tuple_is_counted_once(
+    changes: list[dict[str, Any]],
+    failures: list[dict[str, Any]],
+    queue_size: int | None,
+    limit: int | None,
+) -> None:
+    sections = {k: v for k, v in (("queue_size", queue_size), ("max_spout_pending", limit)) if v}
+    case = small(**sections)
+    events = [
+        {**event, "plan": random_plan(case, event["plan"])} if "plan" in event else event
+        for event in changes
+    ]
+    found = hr.simulate(random_plan(case, 0), seconds=5, events=[*events, *failures])
+    assert found.total("entered") == found.total("completed") + found.pending + found.total("lost")
+    assert found.pending >= 0
+    if not any("lose" in event for event in failures):
+        assert found.total("lost") == 0
+
+
 def test_a_lost_node_loses_what_it_holds_and_what_is_sent_to_it() -> None:
     plan = hr.place(small(), by="storm-even")
     found = hr.simulate(

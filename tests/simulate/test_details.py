@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import headrace as hr
+from headrace.lab.families import random_sections
 
 QUICK = hr.example("quickstart.yaml")
 
@@ -23,6 +24,32 @@ def test_a_fluid_has_the_throughput_of_the_tuples(factor: float) -> None:
     assert fluid.latency_ms["p99"] is None
 
 
+@pytest.mark.parametrize("seed", [0, 2, 7])
+def test_in_overload_a_fluid_completes_the_trees_of_the_tuples(seed: int) -> None:
+    # Several tasks on the way of a tree are behind, each with a queue of its own length.
+    plan = hr.place(hr.case(random_sections(seed)), by="storm-even")
+    factor = 1.5 * (plan.report.max_rate or 1.0)
+    seconds = 1e6 / (factor * float(plan.problem.rate.sum()))
+    options: dict[str, Any] = {"seconds": seconds, "warm_up": seconds / 5, "rate_factor": factor}
+    tuples, fluid = (hr.simulate(plan, detail=d, **options) for d in ("tuple", "fluid"))
+    assert not fluid.stable
+    assert fluid.total("hops") == pytest.approx(tuples.total("hops"), rel=0.03)
+    assert fluid.throughput_per_s.mean == pytest.approx(tuples.throughput_per_s.mean, rel=0.03)
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_a_fluid_goes_round_a_cycle(factor: float) -> None:
+    components = {
+        "a": {"spout": True, "rate": 300},
+        "b": {"tasks": 2, "selectivity": 0.4, "inputs": {"a": "shuffle", "b": "shuffle"}},
+    }
+    case = chain(topology={"components": components}, profile={"b": {"*": {"cpu_ms": 3}}})
+    plan = hr.place(case, by="storm-even")
+    options: dict[str, Any] = {"seconds": 60, "warm_up": 15, "rate_factor": factor}
+    tuples, fluid = (hr.simulate(plan, detail=d, **options) for d in ("tuple", "fluid"))
+    assert fluid.throughput_per_s.mean == pytest.approx(tuples.throughput_per_s.mean, rel=0.04)
+
+
 def test_batches_take_what_the_judge_says() -> None:
     case = hr.load(QUICK).what_if(rate_factor=0.5)
     plan = hr.place(case, by="storm-even")
@@ -36,6 +63,19 @@ def test_batches_take_what_the_judge_says() -> None:
     late = hr.simulate(plan, seconds=60, detail="batch", rate_factor=1.2 / took)
     assert not late.stable
     assert late.latency_ms["mean"] > 2 * found.latency_ms["mean"]
+
+
+def test_an_engine_that_rests_between_batches_completes_less() -> None:
+    case = hr.load(QUICK).what_if(rate_factor=0.5)
+    took = hr.place(case, by="storm-even").report.batch_seconds
+    assert took is not None
+    options = {"simulate": {"batch_gap_s": 1.0}}
+    rest = hr.place(hr.case(case.to_dict() | {"options": options}), by="storm-even")
+    # A batch holds the tuples of a second, and the next one starts a second after its end.
+    found = hr.simulate(rest, seconds=100, detail="batch", warm_up=10)
+    per_batch = float(rest.problem.rate[rest.problem.spout].sum())
+    assert found.throughput_per_s.mean == pytest.approx(per_batch / (took + 1.0), rel=0.03)
+    assert not found.stable
 
 
 def chain(**sections: Any) -> hr.Case:
@@ -76,6 +116,8 @@ def test_a_joining_task_waits_for_a_tuple_of_each_input() -> None:
     found = hr.simulate(hr.place(case, by="storm-even"), seconds=50)
     assert found.sinks["both"]["throughput_per_s"] == pytest.approx(100, rel=0.03)
     assert found.total("entered") == found.total("completed") + found.pending
+    fluid = hr.simulate(hr.place(case, by="storm-even"), seconds=50, detail="fluid")
+    assert fluid.sinks["both"]["throughput_per_s"] == pytest.approx(100, rel=0.03)
 
 
 def test_chance_shrinks_with_runs_and_the_page_shows_all(tmp_path: Path) -> None:
@@ -84,6 +126,10 @@ def test_chance_shrinks_with_runs_and_the_page_shows_all(tmp_path: Path) -> None
     rate = found.throughput_per_s
     assert rate.low is not None
     assert rate.high is not None
+    tail = found.p99_latency_ms
+    assert tail.low is not None
+    assert tail.low < found.latency_ms["p99"] < tail.low + 4 * tail.half
+    assert hr.simulate(plan, seconds=3).p99_latency_ms.low is None
     assert rate.low < 6000 * 1.02
     assert rate.high > 6000 * 0.98
     file = found.save(tmp_path / "s.html")
@@ -91,6 +137,37 @@ def test_chance_shrinks_with_runs_and_the_page_shows_all(tmp_path: Path) -> None
     assert all(f">{name}<" in text for name in plan.problem.nodes)
     assert "latency, ms over time" in text
     assert "storm-even" in repr(found)
+
+
+def test_skewed_keys_fill_the_task_of_the_most_frequent_key() -> None:
+    components = {
+        "a": {"spout": True, "rate": 600},
+        "b": {"tasks": 4, "inputs": {"a": {"grouping": "fields", "fields": ["k"]}}},
+    }
+    given = {"topology": {"components": components}, "profile": {"b": {"*": {"cpu_ms": 4}}}}
+    skewed = chain(**given, options={"simulate": {"key_skew": 2.0, "keys": 50}})
+    plan = hr.place(skewed, by="storm-even")
+    tuples, fluid = (hr.simulate(plan, seconds=40, detail=d) for d in ("tuple", "fluid"))
+    for found in (tuples, fluid):
+        assert not found.stable  # more than 250/s, what one thread serves, have the first key
+    assert fluid.throughput_per_s.mean == pytest.approx(tuples.throughput_per_s.mean, rel=0.04)
+    assert hr.simulate(hr.place(chain(**given), by="storm-even"), seconds=40).stable
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"key_skw": 1}, "options.simulate has no `key_skw` (did you mean `key_skew`?)"),
+        ({"speed": 1}, "there are: key_skew, keys, batches, batch_size, batch_gap_s"),
+        ({"key_skew": "much"}, "options.simulate.key_skew is `much`; a number of at least 0"),
+        ({"batch_gap_s": -1}, "options.simulate.batch_gap_s is `-1`; a number of at least 0"),
+        ({"batches": "split"}, "options.simulate.batches is `split`; it is queue or merge"),
+    ],
+)
+def test_wrong_options_are_refused(option: dict[str, Any], words: str) -> None:
+    with pytest.raises(hr.InvalidInput) as refused:
+        hr.simulate(hr.place(chain(options={"simulate": option}), by="storm-even"), seconds=1)
+    assert words in refused.value.message
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     help="Seconds that the summary leaves out; absent: by the MSER rule, if nothing changes.",
 )
 @click.option("--runs", type=int, default=1, show_default=True, help="Repeat with other chance.")
+@click.option("--workers", type=int, help="Processes for several runs; absent: one per core.")
+@click.option("--master", help="A Spark cluster for several runs; absent: this machine's cores.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
 @click.option(
     "--detail",
@@ -55,6 +57,8 @@ def simulate(
     seconds_simulated: float,
     warm_up: float | None,
     runs: int,
+    workers: int | None,
+    master: str | None,
     seed: int,
     detail: str,
     events: str | None,
@@ -69,6 +73,8 @@ def simulate(
 
     if plan is not None and by:
         raise click.UsageError("give --plan or --by, not both")
+    if workers is not None and master is not None:
+        raise click.UsageError("give --workers or --master, not both")
     case = Case(apply_change(load_case(files).inputs, what_if))
     found = [
         simulate_plan(
@@ -76,6 +82,8 @@ def simulate(
             seconds=seconds_simulated,
             warm_up=warm_up,
             runs=runs,
+            workers=workers,
+            master=master,
             seed=seed,
             detail=detail,
             events=events,

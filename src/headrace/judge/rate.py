@@ -20,9 +20,12 @@ class Bottleneck:
     node: str | None = None
     task: str | None = None
     components: tuple[str, ...] = ()  # of the stage
+    rack: str | None = None  # whose uplink it is
 
     def __str__(self) -> str:
         """The sentence of the contract."""
+        if self.rack is not None:
+            return f"rack {self.rack}: {self.resource}"
         if self.task is not None:
             return f"task {self.task}: one {self.resource}"
         if self.components:

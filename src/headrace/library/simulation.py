@@ -14,7 +14,7 @@ from headrace.model.read import File, parse, read_text, validated
 from headrace.model.simulation_sections import Event
 from headrace.planner import Plan
 from headrace.simulate.result import Simulation
-from headrace.simulate.simulating import DEFAULT_S
+from headrace.simulate.simulating import DEFAULT_S, Spread, one_by_one
 from headrace.simulate.simulating import simulate as simulate_assignment
 
 SHORT = 1_000_000.0  # tuples that tasks serve in a short simulation
@@ -29,6 +29,8 @@ def simulate(
     seconds: float = DEFAULT_S,
     warm_up: float | None = None,
     runs: int = 1,
+    workers: int | None = None,
+    master: str | None = None,
     seed: int = 0,
     detail: str = "tuple",
     rate_factor: float = 1.0,
@@ -39,6 +41,9 @@ def simulate(
     `detail` is `tuple`, `fluid` (large or long) or `batch` (a micro-batch engine). Events are those
     of the plan's file, or a list of `{"at": 120, "rate": 2.0}`, or a file of them; in a list a plan
     may be a `Plan`. With a `rate_factor` of 2 twice as much arrives.
+
+    Several runs are done by as many processes as there are cores, by `workers` of them, or on the
+    Spark cluster of `master`; the result is the same.
 
     >>> import headrace as hr
     >>> plan = hr.place(hr.example("quickstart.yaml"), by="storm-even")
@@ -59,7 +64,21 @@ def simulate(
         detail=detail,
         events=given,
         plans=plans,
+        spread=_spread(runs, workers, master),
     )
+
+
+def _spread(runs: int, workers: int | None, master: str | None) -> Spread:
+    """Who does the runs."""
+    if runs == 1 and workers is None and master is None:
+        return one_by_one
+    from headrace.lab.runs import over_cores, over_spark
+
+    if master is None:
+        return over_cores(workers)
+    from headrace.spark import session
+
+    return over_spark(session(app="headrace-simulate", master=master))
 
 
 def simulate_shortly(plan: Plan, *, seed: int = 0) -> Simulation:

@@ -55,17 +55,25 @@ def _section(found: Simulation) -> Html:
         element("h2", f"{found.scheduler}: {simulated(found)}"),
         "" if found.stable else growing,
         tiles(cells),
-        lines_over_time(
-            "tuples/s",
-            at,
-            [("arrived", series["arrived_per_s"]), ("completed", series["throughput_per_s"])],
-        ),
+        lines_over_time("tuples/s", at, _flows(found)),
         lines_over_time("latency, ms", at, [line for line in lines if len(line[1])]),
         lines_over_time("pending tuples", at, [("pending", series["pending"])]),
         element("h3", "Nodes over time"),
         _node_rows(found),
         *(element("p", note, class_="lead") for note in found.notes),
     )
+
+
+def _flows(found: Simulation) -> list[tuple[str, Values]]:
+    """What arrived and was completed in a second, and what was lost, if anything was."""
+    series = found.series
+    flows: list[tuple[str, Values]] = [
+        ("arrived", series["arrived_per_s"]),
+        ("completed", series["throughput_per_s"]),
+    ]
+    spans = found.tracks[0].spans.tolist()
+    lost = [count / span for count, span in zip(series["lost"], spans, strict=True)]
+    return [*flows, ("lost", lost)] if any(lost) else flows
 
 
 def lines_over_time(name: str, at: Sequence[float], lines: Sequence[tuple[str, Values]]) -> Html:

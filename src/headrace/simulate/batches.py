@@ -16,6 +16,7 @@ from headrace.model.simulation_sections import Event
 from headrace.simulate.arrivals import Curve, mean_factor, with_factors
 from headrace.simulate.fluid import rate_events
 from headrace.simulate.layout import sink_numbers
+from headrace.simulate.options import options_of
 from headrace.simulate.track import Track
 from headrace.solve.simulation.state import BINS, BINS_PER_OCTAVE
 
@@ -33,13 +34,14 @@ def run_batches(
 ) -> tuple[Track, list[str], Curve]:
     """What batches do, one after another; a batch that is late makes the next ones wait.
 
-    A batch holds what arrived in its interval, at most `batch_size` tuples (option of `simulate`).
+    A batch holds what arrived in its interval, at most `batch_size` tuples (option of `simulate`),
+    and starts `batch_gap_s` after the one before at the earliest.
     With `batches: merge` a batch takes all that has arrived when it starts, as Structured Streaming
     does; else intervals stay apart, as in Spark Streaming.
     """
     del plans
     curve = with_factors(curve, rate_events(events, "batch"))
-    interval, size, merge = _settings(problem)
+    interval, size, gap_s, merge = _settings(problem)
     seconds = float(ends[-1])
     rng = np.random.default_rng(seed)
     fixed_s, each_s = _cost(problem, assignment, interval)
@@ -61,24 +63,21 @@ def run_batches(
             ready = max(free, queue[0][1])
             begin, end, tuples = _next_batch(queue, ready, size, merge)
             scale = 1 + problem.dynamics.cv / np.sqrt(max(tuples, 1.0)) * rng.standard_normal()
-            free = ready + fixed_s + each_s * tuples * max(scale, 0.0)
-            batches.append((begin, end, free, tuples))
+            done = ready + fixed_s + each_s * tuples * max(scale, 0.0)
+            batches.append((begin, end, done, tuples))
+            free = done + gap_s
     track = _track(problem, assignment, ends, entered, batches)
     note = f"batches every {interval:g} s cost {fixed_s:.3g} s and {each_s * 1e6:.3g} s per million"
     return track, [note], curve
 
 
-def _settings(problem: Problem) -> tuple[float, float, bool]:
-    """Interval, largest batch, and whether what has arrived is merged."""
+def _settings(problem: Problem) -> tuple[float, float, float, bool]:
+    """Interval, largest batch, time between batches, and whether what has arrived is merged."""
     interval = float(str(problem.options.get("judge", {}).get("batch_interval_s", 1)))
     if not interval > 0:
         raise InvalidInput(f"options.judge.batch_interval_s is {interval:g}; it must be above 0")
-    options = problem.options.get("simulate", {})
-    way = str(options.get("batches", "queue"))
-    if way not in ("queue", "merge"):
-        raise InvalidInput(f"options.simulate.batches is `{way}`; it is queue or merge")
-    size = float(str(options.get("batch_size", np.inf)))
-    return interval, size, way == "merge"
+    options = options_of(problem)
+    return interval, options.batch_size, options.batch_gap_s, options.batches == "merge"
 
 
 def _cost(problem: Problem, assignment: Assignment, interval: float) -> tuple[float, float]:

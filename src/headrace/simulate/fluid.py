@@ -11,10 +11,12 @@ import numpy as np
 
 from headrace.errors import Unsupported
 from headrace.model.arrays import Floats, Ints, totals
-from headrace.model.problem import UNPLACED, Assignment, Problem
+from headrace.model.problem import UNPLACED, Assignment, Problem, Stream
 from headrace.model.simulation_sections import Event
 from headrace.simulate.arrivals import Curve, mean_factor, with_factors
+from headrace.simulate.fluid_trees import Trees
 from headrace.simulate.layout import placed_on, sink_numbers
+from headrace.simulate.routes import task_shares
 from headrace.simulate.track import Track
 from headrace.solve.simulation.fluid import Fluid, flow
 
@@ -35,14 +37,14 @@ class Cells:
 def cells_of(problem: Problem, assignment: Assignment) -> Cells:
     """Tasks that nobody can tell apart, as one."""
     placed = np.flatnonzero(assignment.node != UNPLACED)
-    c, n = problem.component_of[placed], assignment.node[placed]
-    if problem.task_share is None:
+    c, n, share = problem.component_of[placed], assignment.node[placed], task_shares(problem)
+    if problem.task_share is None and share is problem.share:
         key = c * len(problem.nodes) + n
     else:
-        _, kind = np.unique(problem.share[placed], return_inverse=True)
+        _, kind = np.unique(share[placed], return_inverse=True)
         key = (c * len(problem.nodes) + n) * (int(kind.max(initial=0)) + 1) + kind
     _, first, count = np.unique(key, return_index=True, return_counts=True)
-    return Cells(c[first], n[first], count, problem.share[placed][first], placed[first])
+    return Cells(c[first], n[first], count, share[placed][first], placed[first])
 
 
 def rate_events(events: Sequence[Event], detail: str) -> Curve:
@@ -75,23 +77,21 @@ def run_fluid(
     fluid = pour(problem, assignment, cells)
     nodes, count = len(problem.nodes), len(problem.tasks)
     rows: dict[str, list[Any]] = {}
-    begin = so_far = 0.0
-    path, trees = _Path(problem, fluid), _Trees(problem, fluid)
+    begin = 0.0
+    path, trees = _Path(problem, fluid), Trees(problem, fluid, cells.count, _copies(problem))
     for end in ends.tolist():
         before = (fluid.started.copy(), fluid.done.copy(), fluid.passed.copy())
         steps = [begin + (end - begin) * i / 4 for i in range(5)]
         for a, b in pairwise(steps):
             flow(fluid, mean_factor(curve, a, b), (b - a) / (STEPS // 4), STEPS // 4)
+        trees.note()
         started, done = fluid.started - before[0], fluid.done - before[1]
-        complete = max(so_far, trees.completed(float(fluid.started[0])))
         span = end - begin
         note = {
             "entered": started[0],
-            "completed": np.float64(complete - so_far),
             "hops": done.sum(),
-            "pending": fluid.started[0] - complete,
             "backlog": fluid.waiting[fluid.arrives > 0].sum(),
-            "latency_ms": (complete - so_far) * path.latency_ms(done / span),
+            "latency_ms": np.float64(path.latency_ms(done / span)),
             "done": done,
             "cores": totals(cells.node, (fluid.passed - before[2]) * fluid.work_s, nodes) / span,
             "waiting": totals(cells.node, fluid.waiting, nodes),
@@ -100,8 +100,9 @@ def run_fluid(
         }
         for name, value in note.items():
             rows.setdefault(name, []).append(value)
-        begin, so_far = end, complete
-    return _track(problem, ends, rows), ["a fluid: no chance, so no percentiles"], curve
+        begin = end
+    track = _track(problem, ends, rows, trees.completed())
+    return track, ["a fluid: no chance, so no percentiles"], curve
 
 
 def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:
@@ -117,9 +118,8 @@ def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:
     spout = problem.spout[cells.component]
     size = problem.dynamics.queue_size
     given = float(problem.rate[problem.spout].sum())
-    streams = [s for s in problem.streams if problem.rate[s.source] > 0]
-    pairs = _pair_streams(problem)
-    copies = [float(problem.tasks[s.target]) if s.grouping == "all" else 1.0 for s in streams]
+    streams, pairs, copies = _streams(problem), _pair_streams(problem), _copies(problem)
+    kept = _kept_share(problem)
     most_open = problem.dynamics.max_spout_pending
     return Fluid(
         component=cells.component,
@@ -136,13 +136,17 @@ def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:
         target=np.array([s.target for s in streams] + [p[1] for p in pairs], np.int64),
         gain=np.array(
             [
-                s.tuples_per_s * k / float(problem.rate[s.source])
-                for s, k in zip(streams, copies, strict=True)
+                s.tuples_per_s * k / float(problem.rate[s.source]) * float(kept[s.target])
+                for s, k in zip(streams, copies.tolist(), strict=False)
             ]
             + [p[2] for p in pairs]
         ),
         megabits=np.array(
-            [0.0 if np.isnan(s.bytes) else s.bytes * 8 / 1e6 for s in streams]
+            # All of a join's input travels, also what it does not serve.
+            [
+                0.0 if np.isnan(s.bytes) else s.bytes * 8 / 1e6 / float(kept[s.target])
+                for s in streams
+            ]
             + [p[3] for p in pairs]
         ),
         on_node=on_node,
@@ -164,6 +168,28 @@ def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:
     )
 
 
+def _streams(problem: Problem) -> list[Stream]:
+    """Those that carry something."""
+    return [s for s in problem.streams if problem.rate[s.source] > 0]
+
+
+def _copies(problem: Problem) -> Floats:
+    """How many tasks get each tuple of a stream; pairs are the last streams."""
+    every = [
+        float(problem.tasks[s.target]) if s.grouping == "all" else 1.0 for s in _streams(problem)
+    ]
+    return np.array(every + [1.0] * len(_pair_streams(problem)))
+
+
+def _kept_share(problem: Problem) -> Floats:
+    """The share of its input that a component serves: less than all where it joins tuples."""
+    received = np.zeros(len(problem.tasks))
+    for s, k in zip(_streams(problem), _copies(problem).tolist(), strict=False):
+        received[s.target] += s.tuples_per_s * k
+    kept = np.divide(problem.rate, received, out=np.ones(len(received)), where=received > 0)
+    return np.where(kept < 1 - 1e-9, np.maximum(kept, 1e-9), 1.0)
+
+
 def _pair_streams(problem: Problem) -> list[tuple[int, int, float, float]]:
     """Measured pairs as streams between components: source, target, gain, megabits."""
     pairs = problem.pairs
@@ -180,54 +206,6 @@ def _pair_streams(problem: Problem) -> list[tuple[int, int, float, float]]:
             data = float(np.nan_to_num(pairs.bytes_per_s[rows]).sum())
             found.append((a, b, sent / float(problem.rate[a]), data / sent * 8 / 1e6))
     return found
-
-
-class _Trees:
-    """How many tuples of the sources are complete.
-
-    Queues are served in order, so a cell that has served a share f of what it got is done with the
-    first f of all trees that reached its component. A tree at u is done there if none of its v
-    tuples went to a cell with f < u: (1 - share of these cells) ^ v, integrated over u. What one
-    component has done is what the next ones get, so shares along a way multiply; of ways side by
-    side, which get the same trees in the same order, the slowest counts.
-    """
-
-    def __init__(self, problem: Problem, fluid: Fluid) -> None:
-        self._fluid = fluid
-        spout = problem.spout[fluid.component]
-        # All spouts together serve each tuple once.
-        given = float(problem.rate[problem.spout].sum())
-        group = np.where(spout, len(problem.tasks), fluid.component)
-        self._share = np.where(
-            spout, fluid.share * problem.rate[fluid.component] / given, fluid.share
-        )
-        self._visits = np.append(fluid.visits, 1.0)
-        used = np.flatnonzero((self._share > 0) & (self._visits[group] > 0))
-        self._groups = {g: used[group[used] == g] for g in sorted(set(group[used].tolist()))}
-        stage, root = problem.stage, len(problem.tasks)
-        edges = {
-            (root if problem.spout[a] else int(a), int(b))
-            for a, b in zip(fluid.source, fluid.target, strict=True)
-            if stage[a] < stage[b]
-        }
-        depth = {root: -1} | {c: int(stage[c]) for c in range(root)}
-        self._edges = sorted(edges, key=lambda edge: (-depth[edge[0]], edge))
-
-    def completed(self, entered: float) -> float:
-        """Tuples that are complete, of so many that entered."""
-        passed, waiting = self._fluid.passed, self._fluid.waiting
-        own = np.ones(len(self._visits))
-        for g, cells in self._groups.items():
-            got = passed[cells] + waiting[cells]
-            done = np.divide(passed[cells], got, out=np.ones(len(cells)), where=got > 0)
-            order = np.argsort(done, kind="stable")
-            share = self._share[cells][order]
-            ahead = np.clip(1.0 - (np.cumsum(share) - share), 0.0, 1.0) ** self._visits[g]
-            own[g] = float((ahead * np.diff(done[order], prepend=0.0)).sum())
-        behind = np.ones(len(own))  # the slowest way on from each component
-        for a, b in self._edges:
-            behind[a] = min(behind[a], own[b] * behind[b])
-        return entered * float(own[-1] * behind[-1])
 
 
 class _Path:
@@ -254,20 +232,21 @@ class _Path:
         return float(total.max(initial=0.0))
 
 
-def _track(problem: Problem, ends: Floats, rows: Mapping[str, Sequence[Any]]) -> Track:
+def _track(
+    problem: Problem, ends: Floats, rows: Mapping[str, Sequence[Any]], complete: Floats
+) -> Track:
     sinks = np.flatnonzero(sink_numbers(problem) >= 0)
-    done = np.stack(rows["done"])
-    latency, completed = np.stack(rows["latency_ms"]), np.stack(rows["completed"])
-    mean = np.divide(latency, completed, out=np.zeros(len(ends)), where=completed > 0)
+    done, mean = np.stack(rows["done"]), np.stack(rows["latency_ms"])
+    entered, completed = np.stack(rows["entered"]), np.diff(complete, prepend=0.0)
     return Track(
         ends=ends,
-        entered=np.stack(rows["entered"]),
+        entered=entered,
         completed=completed,
         lost=np.zeros(len(ends)),
         hops=np.stack(rows["hops"]),
-        pending=np.stack(rows["pending"]),
+        pending=np.cumsum(entered) - complete,
         backlog=np.stack(rows["backlog"]),
-        latency_ms=latency,
+        latency_ms=mean * completed,
         sink_ms=done[:, sinks] * mean[:, None],
         sink_tuples=done[:, sinks],
         histogram=None,

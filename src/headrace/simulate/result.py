@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,17 @@ class Simulation:
         return found | self._percentiles(0)
 
     @cached_property
+    def p99_latency_ms(self) -> Interval:
+        """The latency that 99 % stay below, with its confidence over runs; none for one run."""
+        each = [replace(self, tracks=(t,)).latency_ms["p99"] for t in self.tracks]
+        known = np.array([value for value in each if value is not None])
+        value: float | None = self.latency_ms["p99"]
+        if value is None or len(known) < 2:
+            return Interval(value, None, None)
+        half = interval(known).half
+        return Interval(value, value - half, value + half)
+
+    @cached_property
     def sinks(self) -> dict[str, dict[str, Any]]:
         """Throughput and latency at each sink."""
         kept, table = self.kept, dict[str, dict[str, Any]]()
@@ -116,6 +127,22 @@ class Simulation:
             }
         return table
 
+    @cached_property
+    def racks(self) -> dict[str, dict[str, float]]:
+        """Use of every uplink that has a bandwidth; a fluid and batches know none."""
+        problem, links = self.problem, self._mean([t.links for t in self.tracks])
+        first, count = 2 * len(problem.nodes), len(problem.racks)
+        if len(links) < first + 2 * count:
+            return {}
+        return {
+            name: {
+                "uplink_out": float(links[first + r]),
+                "uplink_in": float(links[first + count + r]),
+            }
+            for r, name in enumerate(problem.racks)
+            if np.isfinite(problem.uplink_mbps[r])
+        }
+
     @property
     def stable(self) -> bool:
         """Whether what is pending stays bounded: it does not grow over the second half of a run.
@@ -141,6 +168,9 @@ class Simulation:
             found += [(row["cpu"] or 0.0, Bottleneck("cpu", name))]
             found += [(row["link_out"] or 0.0, Bottleneck("bandwidth out", name))]
             found += [(row["link_in"] or 0.0, Bottleneck("bandwidth in", name))]
+        for name, row in self.racks.items():
+            found += [(row["uplink_out"], Bottleneck("uplink out", rack=name))]
+            found += [(row["uplink_in"], Bottleneck("uplink in", rack=name))]
         threads = np.mean([t.threads for t in self.tracks], axis=0)
         if len(threads):
             t = int(threads.argmax())
@@ -182,11 +212,14 @@ class Simulation:
                 found["latency_ms"][name] = [percentile(row, share) for row in summed]
         cores = np.mean([t.cores for t in tracks], axis=0)
         waiting = np.mean([t.waiting for t in tracks], axis=0)
+        links = np.mean([t.links for t in tracks], axis=0)
         number = {name: n for n, name in enumerate(self.problem.nodes)}
         found["nodes"] = {
             name: {
                 "cores": cores[:, number[name]].tolist(),
                 "waiting": waiting[:, number[name]].tolist(),
+                "link_out": links[:, number[name]].tolist(),
+                "link_in": links[:, len(number) + number[name]].tolist(),
             }
             for name in self.nodes
         }
@@ -201,9 +234,11 @@ class Simulation:
         limit = self.bottleneck
         return {
             "throughput_per_s": self.throughput_per_s.to_json(),
-            "latency_ms": self.latency_ms,
+            "latency_ms": self.latency_ms
+            | {"p99_low": self.p99_latency_ms.low, "p99_high": self.p99_latency_ms.high},
             "sinks": self.sinks,
             "nodes": self.nodes,
+            "racks": self.racks,
             "entered": self.total("entered"),
             "completed": self.total("completed"),
             "pending": self.pending,

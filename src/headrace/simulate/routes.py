@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headrace.model.arrays import Floats, Ints
+from headrace.model.arrays import Floats, Ints, totals
 from headrace.model.problem import UNPLACED, Assignment, Problem, Stream
+from headrace.simulate.options import options_of
 from headrace.solve.simulation import state as at
 from headrace.solve.simulation.state import NOBODY, Bytes
 
@@ -118,11 +119,25 @@ def shares_of(problem: Problem, stream: Stream) -> Floats | None:
     """The share of each target task; None: all alike. Keys may be skewed by an option."""
     if stream.shares is not None:
         return stream.shares
-    options = problem.options.get("simulate", {})
-    skew = float(str(options.get("key_skew", 0)))
-    if stream.grouping != "fields" or skew == 0:
+    options = options_of(problem)
+    if stream.grouping != "fields" or options.key_skew == 0:
         return None
-    return zipf_shares(int(problem.tasks[stream.target]), skew, int(str(options.get("keys", 1000))))
+    return zipf_shares(int(problem.tasks[stream.target]), options.key_skew, int(options.keys))
+
+
+def task_shares(problem: Problem) -> Floats:
+    """The share of its component's tuples that each task gets, skewed keys counted, [T]."""
+    if options_of(problem).key_skew == 0:
+        return problem.share
+    received = np.zeros(problem.task_count)
+    for stream in problem.streams:
+        tasks = problem.tasks_of(stream.target)
+        shares = shares_of(problem, stream)
+        if shares is None:
+            shares = stream.received(tasks.stop - tasks.start)
+        received[tasks] += stream.tuples_per_s * shares
+    total = totals(problem.component_of, received, len(problem.tasks))[problem.component_of]
+    return np.where(total > 0, received / np.where(total > 0, total, 1.0), problem.share)
 
 
 def zipf_shares(tasks: int, skew: float, keys: int) -> Floats:

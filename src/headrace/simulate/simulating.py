@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,8 +10,9 @@ from headrace.errors import InvalidInput, Unsupported
 from headrace.model.arrays import Floats
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.simulation_sections import Event
-from headrace.simulate.arrivals import rate_curve
+from headrace.simulate.arrivals import Curve, rate_curve
 from headrace.simulate.confidence import warm_up_spans
+from headrace.simulate.options import options_of
 from headrace.simulate.result import Simulation
 from headrace.simulate.track import Track
 
@@ -19,6 +20,14 @@ SPANS = 200  # notes in a run
 DEFAULT_S = 60.0
 DETAILS = ("tuple", "fluid", "batch")
 RUN_STEP = 0x5DEECE66D  # between the seeds of runs
+
+Run = tuple[Track, list[str], Curve]  # what happened, what is said of it, the rates that were given
+Spread = Callable[[Callable[[int], Run], Sequence[int]], list[Run]]  # who does the runs of seeds
+
+
+def one_by_one(work: Callable[[int], Run], seeds: Sequence[int]) -> list[Run]:
+    """All runs here, one after another."""
+    return [work(seed) for seed in seeds]
 
 
 def simulate(
@@ -33,11 +42,13 @@ def simulate(
     detail: str = "tuple",
     events: Sequence[Event] = (),
     plans: Mapping[str, Assignment] | None = None,
+    spread: Spread = one_by_one,
 ) -> Simulation:
     """Simulate a plan: tuple by tuple, as a fluid, or batch by batch.
 
     `warm_up` seconds are left out of the summary; absent, as many as the MSER rule says, and none
-    where rates or events change on the way. `plans` are those that events name.
+    where rates or events change on the way. `plans` are those that events name. `spread` may hand
+    the runs to other processes.
     """
     check(problem, assignment, seconds, warm_up, runs, detail)
     ends = np.linspace(seconds / SPANS, seconds, SPANS)
@@ -47,18 +58,16 @@ def simulate(
         from headrace.simulate.batches import run_batches as run_one
     else:
         from headrace.simulate.tuple_run import run_with_events as run_one
-    tracks: list[Track] = []
-    notes: list[str] = []
-    steady = not events
-    for i in range(1 if detail == "fluid" else runs):
-        one = (seed + i * RUN_STEP) % 2**63
-        curve = rate_curve(problem, seconds, one)
-        track, said, curve = run_one(
-            problem, assignment, ends, curve, list(events), plans or {}, one
-        )
-        tracks.append(track)
-        notes += said
-        steady &= len(curve) == 1
+
+    def run(of: int) -> Run:
+        curve = rate_curve(problem, seconds, of)
+        return run_one(problem, assignment, ends, curve, list(events), plans or {}, of)
+
+    count = 1 if detail == "fluid" else runs
+    found = spread(run, [(seed + i * RUN_STEP) % 2**63 for i in range(count)])
+    tracks = [track for track, _, _ in found]
+    notes = [note for _, said, _ in found for note in said]
+    steady = not events and all(len(curve) == 1 for _, _, curve in found)
     cut = warm_up if warm_up is not None else _warm_up(tracks, ends) if steady else 0.0
     return Simulation(
         scheduler,
@@ -95,6 +104,7 @@ def check(
         raise Unsupported(
             "nothing arrives: no component is a spout with a rate", fix="give a spout a `rate`"
         )
+    options_of(problem)
     if (assignment.node == UNPLACED).all():
         raise InvalidInput("no task is placed, so there is nothing to simulate")
 
