@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.shared import FILES, OUT, emit, load_case, main
+from headrace.cli.options import FILES, OUT
+from headrace.cli.shared import echo, emit, load_case, main
 from headrace.model.output import save
 
 if TYPE_CHECKING:
@@ -59,10 +60,10 @@ def kubernetes(files: tuple[str, ...], label: str, out: str | None) -> None:
         found = pods(load_case(files).inputs, label=label)
     text = yaml.safe_dump_all(found, sort_keys=False, width=130)
     if out is None:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
     else:
         save(out, text)
-        click.echo(f"wrote {out}", err=True)
+        echo(f"wrote {out}", err=True)
 
 
 def _advice(files: tuple[str, ...]) -> Advice | None:

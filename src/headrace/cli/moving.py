@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.shared import (
-    JSON,
-    OPTION,
-    by_option,
-    deliver,
-    load_case,
-    main,
-    print_json,
-    read_options,
-)
+from headrace.cli.options import DATA, JSON, OPTION, by_option, out_option
+from headrace.cli.shared import deliver, load_case, main, print_json, read_options
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -49,11 +41,7 @@ if TYPE_CHECKING:
     "--seed", type=int, default=0, show_default=True, help="Of the search for a safe order."
 )
 @JSON
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False),
-    help="Write here: .json, .yaml, or .html for a picture of the steps.",
-)
+@out_option(*DATA, ".html", help="Write here: .json, .yaml, or .html for a picture of the steps.")
 def move(
     files: tuple[str, ...],
     blocks: str | None,

@@ -15,6 +15,7 @@ import numpy as np
 from headrace.judge.thread_rate import thread_factors_by_type
 from headrace.model.arrays import TOLERANCE, distinct
 from headrace.model.problem import CPU, Assignment, Problem, StatedProof
+from headrace.model.progress import stop_wished
 
 EXACT_TASKS, EXACT_NODES = 60, 16  # up to here the optimum itself is tried for
 EXACT_STEPS = 20
@@ -59,7 +60,7 @@ def bound(
 
 @lru_cache(maxsize=16)
 def _remembered(problem: Problem, figure: str, cheap: bool) -> Bound:
-    return _bound(problem, figure, cheap, None)
+    return _bound(problem, figure, cheap, stop_wished)
 
 
 def _bound(

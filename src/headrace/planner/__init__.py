@@ -19,6 +19,7 @@ from headrace.planner.comparing import (
     breaks_headroom,
     compare,
     compare_counts,
+    standing,
     yardstick,
 )
 from headrace.planner.cost_curve import CostCurve, Point, cost_curve
@@ -51,6 +52,7 @@ __all__ = [
     "plan",
     "provision",
     "size",
+    "standing",
     "trade_off",
     "yardstick",
 ]

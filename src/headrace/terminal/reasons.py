@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.text import Text
 
 from headrace.figures import number, percent, signed
@@ -25,10 +24,17 @@ def explanation(shown: Plan, task: str | None) -> RenderableType:
 
 
 def _task(why: Explanation) -> RenderableType:
-    grid = table("other node", "tuples/s with it", "change if moved", "blocked by", words=[3])
+    grid = table(
+        "other node",
+        "tuples/s with it",
+        "change if moved",
+        "blocked by",
+        words=[3],
+        prose=[3],
+        drop=("tuples/s with it",),
+    )
     for e in why.elsewhere[:MOST_ROWS]:
-        blocked = escape(e.blocked or "")
-        grid.add_row(escape(e.node), number(e.traffic), signed(e.change), blocked)
+        grid.add_row(e.node, number(e.traffic), signed(e.change), e.blocked or "")
     count_rest(grid, len(why.elsewhere), " nodes")
     return Group(Text(f"{why.task} is on {why.node}, worker {why.worker}. {why.reason}"), grid)
 
@@ -40,5 +46,5 @@ def stream_table(streams: Sequence[Costly]) -> RenderableType:
     for s in streams[:MOST_STREAMS]:
         name = f"{s.source} -> {s.target}" + (f" ({s.stream})" if s.stream != "default" else "")
         inside = max(0.0, 1 - s.crossing / s.tuples_per_s) if s.tuples_per_s else 1.0
-        grid.add_row(escape(name), number(s.tuples_per_s), number(s.crossing), percent(inside))
+        grid.add_row(name, number(s.tuples_per_s), number(s.crossing), percent(inside))
     return grid
