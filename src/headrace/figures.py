@@ -20,6 +20,8 @@ def number(value: float | None) -> str:
     """Whole numbers in full, others to four digits; a dash where there is none."""
     if value is None or not math.isfinite(value):
         return NONE
+    if abs(value) < DUST:
+        return "0"
     if value == int(value) or abs(value) >= 999.95:
         return f"{value:,.0f}"
     return f"{value:.4g}"

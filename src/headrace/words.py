@@ -5,12 +5,13 @@ Needs no library to print with, so that `--json` loads none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from headrace.figures import (
     DUST,
     amounts,
+    change,
     duration,
     factor,
     number,
@@ -45,6 +46,11 @@ FIGURE_NAMES = {
     "latency_p99_ms": "predicted latency of 99 %",
     "cost": "cost",
 }  # figure of a report -> what it is called in a sentence
+
+WORSE_IF_MORE = {
+    "inter_node_traffic": True, "inter_worker_traffic": True, "network_distance": True,
+    "nodes_used": True, "max_rate": False, "batch_seconds": True, "balance": True, "cost": True,
+}  # fmt: skip
 
 
 def plan_of(result: Outcome) -> Plan | None:
@@ -133,6 +139,25 @@ def _name_some(names: Sequence[str]) -> str:
     if len(names) > MOST_NAMES:
         return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def what_gets_worse(figures: Mapping[str, tuple[Any, Any]]) -> list[str]:
+    """The figures of two plans in which the second is worse, a line each."""
+    said: list[str] = []
+    for name, (before, after) in figures.items():
+        if name == "feasible":
+            if before and not after:
+                said.append("the new plan is not feasible")
+            continue
+        if name not in WORSE_IF_MORE or not isinstance(before, int | float):
+            continue
+        if not isinstance(after, int | float):
+            continue
+        grows = after - before if WORSE_IF_MORE[name] else before - after
+        if grows > DUST * max(abs(before), abs(after), 1.0):
+            what = FIGURE_NAMES.get(name, name.replace("_", " "))
+            said.append(f"{what} {number(before)} -> {number(after)}, {change(before, after)}")
+    return said
 
 
 def case_in_a_line(inputs: Inputs) -> str:

@@ -78,6 +78,10 @@ def move(
     command = f"headrace move {' '.join(files)} --by {by}"
     title, notes = "From one plan to the other", change.notes
     show_steps(title, change.moves, change.gains, change.to_json(), notes, command, as_json, out)
+    if not as_json:
+        from headrace import terminal
+
+        terminal.show(terminal.who_moves(moving.difference(old, new)))
 
 
 def plan_in(file: str, others: Sequence[str] = ()) -> Plan:
@@ -146,7 +150,7 @@ def show_steps(
     def show() -> None:
         from headrace import terminal
 
-        terminal.show(terminal.moves(moves, gains), *(f"  [dim]{note}[/dim]" for note in notes))
+        terminal.show(terminal.moves(moves, gains), *terminal.remarks(notes))
 
     deliver(content, show, as_json, out, page)
 
@@ -162,7 +166,7 @@ def show_order(order: Any, notes: Sequence[str], as_json: bool, out: str | None)
     def show() -> None:
         from headrace import terminal
 
-        terminal.show(terminal.safe_order(order), *(f"  [dim]{note}[/dim]" for note in notes))
+        terminal.show(terminal.safe_order(order), *terminal.remarks(notes))
 
     deliver(content, show, as_json, out)
 

@@ -153,6 +153,7 @@ def run(
     from headrace.control.loop import LoopSettings
     from headrace.run.apps import load, topology_of
     from headrace.run.batches import Settings
+    from headrace.run.state import Store
 
     topology = topology_of(load(app), read_options(options))
     if describe:
@@ -160,6 +161,7 @@ def run(
         emit(replace(topology, core_per_task=True).document(), None)
         return
     where = Path(checkpoint) if checkpoint is not None else Path("headrace-runs") / topology.name
+    Store(where.resolve()).check(topology)  # before anything starts
     measured = Path(telemetry) if telemetry is not None else None
     if measured is None and adapts:
         measured = where.resolve() / "telemetry"

@@ -4,7 +4,7 @@
 commands that print for people import this, because it loads rich; `--json` does not need it.
 """
 
-from headrace.terminal.changes import difference, what_if
+from headrace.terminal.changes import difference, what_if, who_moves
 from headrace.terminal.console import remarks, show
 from headrace.terminal.plans import plan
 from headrace.terminal.reasons import explanation, stream_table
@@ -32,4 +32,5 @@ __all__ = [
     "stream_table",
     "trade_off",
     "what_if",
+    "who_moves",
 ]

@@ -10,11 +10,11 @@ from rich.text import Text
 
 from headrace.errors import HeadraceError
 from headrace.figures import amounts, change, figure, number
-from headrace.judge.diff import Diff, diff
+from headrace.judge.diff import Diff, Moved, diff
 from headrace.judge.report import FIGURES
 from headrace.planner.result import Outcome, Plan
-from headrace.terminal.console import MOST_ROWS, Grid, count_rest, remarks, table
-from headrace.words import plan_of, plans_of, task_counts
+from headrace.terminal.console import MOST_ROWS, Grid, bullets, count_rest, remarks, table
+from headrace.words import name_tasks, plan_of, plans_of, task_counts, what_gets_worse
 
 Pair = tuple[object, object]  # a figure before and after
 
@@ -75,13 +75,37 @@ def difference(found: Diff, transfer: Mapping[str, Any] | None = None) -> Render
     figures = table("figure", "before", "after", "change")
     for name, pair in found.figures.items():
         _add_figure(figures, name.replace("_", " "), pair)
-    moves = table("task", "from", "to", "state MB", left=3)
-    for m in found.moved[:MOST_ROWS]:
-        moves.add_row(m.task, m.source, m.target, number(m.state_mb))
-    count_rest(moves, len(found.moved))
+    moves = table("tasks", "from", "to", "state MB", left=3, drop=("state MB",))
+    rows = group_moves(found)
+    for tasks, source, target, state_mb in rows[:MOST_ROWS]:
+        moves.add_row(tasks, source, target, number(state_mb))
+    count_rest(moves, len(rows))
     notes = () if transfer is None else transfer["notes"]
     shown = [figures, moves] if found.moved else [figures]
-    return Group(Text(_moves_in_words(found, transfer)), *shown, *remarks(notes))
+    worse = bullets("Worse:", what_gets_worse(found.figures), "yellow")
+    return Group(Text(_moves_in_words(found, transfer)), *shown, *remarks(notes), *worse)
+
+
+def who_moves(found: Diff) -> RenderableType:
+    """Which tasks go where, and what gets worse; below the steps that say when."""
+    lines = [f"{tasks}: {source} -> {target}" for tasks, source, target, _ in group_moves(found)]
+    worse = bullets("Worse:", what_gets_worse(found.figures), "yellow")
+    return Group(*bullets("Moves:", lines, ""), *worse)
+
+
+def group_moves(found: Diff) -> list[tuple[str, str, str, float]]:
+    """Tasks that go the same way, with that way and their state: `count 5-6`."""
+    ways: dict[tuple[str, str, str], list[Moved]] = {}
+    for m in found.moved:
+        component, dot, nth = m.task.rpartition(".")
+        numbered = bool(dot) and nth.isdigit()
+        ways.setdefault((component if numbered else m.task, m.source, m.target), []).append(m)
+    rows: list[tuple[str, str, str, float]] = []
+    for (component, source, target), tasks in ways.items():
+        numbers = [int(m.task.rpartition(".")[2]) for m in tasks if m.task != component]
+        name = name_tasks(component, sorted(numbers)) if numbers else component
+        rows.append((name, source, target, sum(m.state_mb for m in tasks)))
+    return rows
 
 
 def _moves_in_words(found: Diff, transfer: Mapping[str, Any] | None) -> str:

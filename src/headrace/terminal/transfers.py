@@ -30,7 +30,9 @@ def moves(found: Moves, gains: Sequence[Arrival] = ()) -> RenderableType:
     words += f"nothing is quicker than {number(found.bound)} {clock}."
     if gains:
         words += f" A task pauses for at most {number(max(g.pause_s for g in gains))} s; "
-        words += f"traffic between nodes falls by {number(sum(g.gain for g in gains))} tuples/s."
+        gained = sum(g.gain for g in gains)
+        way = "falls" if gained >= 0 else "GROWS"
+        words += f"traffic between nodes {way} by {number(abs(gained))} tuples/s."
     gain = ["gain"] if gains else []
     ranges = ["key groups"] if any(step.ranges for step in found.steps) else []
     columns = ("step", f"cost {clock}", "transfers", *ranges, *gain)
