@@ -152,7 +152,7 @@ def explain(
     what_if: WhatIf,
     as_json: bool,
 ) -> None:
-    """Why is this task here; what would it take to fit?"""
+    """Why is this task here; what would it take to fit, and what would make the plan better?"""
     from headrace.judge.shortage import shortage
     from headrace.library.verbs import judge as judge_case
     from headrace.library.verbs import place as place_case
@@ -166,9 +166,17 @@ def explain(
         return [place_case(case, by or "headrace", objective=objective)]
 
     found = answer(files, what_if, make)
+    advice = None
+    if task is None:
+        from headrace.planner.suggesting import suggest
+
+        with work_shown():
+            advice = suggest(found.case.inputs, found.plan)
     before = None if isinstance(found.before, HeadraceError | None) else as_plan(found.before[0])
     if as_json:
         why = explanation_json(found.plan, task)
+        if advice is not None:
+            why["suggestions"] = advice.to_json()
         content = found.beside({"format": "headrace/1", "explanation": why})
         if before is not None:
             content["without_what_if"] = {"explanation": explanation_json(before, task)}
@@ -177,7 +185,10 @@ def explain(
     from headrace import terminal
 
     terminal.show(terminal.explanation(found.plan, task))
+    if advice is not None:
+        terminal.show(terminal.suggestions(advice, found.plan))
     if found.before is not None:
         terminal.show(terminal.what_if(found.before, found.results, what_if.words()))
         if task is not None and before is not None:
             terminal.show("Without it:", terminal.explanation(before, task))
+    end(found.results)

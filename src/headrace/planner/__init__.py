@@ -10,6 +10,7 @@ come through here.
     stages.py     all stages, and what moves from the current plan
     trade_off.py  rate against traffic: the plans between both objectives
     cost_curve.py rate against cost around a plan
+    suggesting.py what would have to change for a better plan
 """
 
 from headrace.judge.report import FIGURES
