@@ -277,12 +277,17 @@ def fds_captured() -> Iterator[Any]:
             text.append(sink.read().decode(errors="replace"))
 
 
-def fuzz(seeds: Sequence[int], watch: bool = False) -> list[Fault]:
-    """The faults of many files."""
+def fuzz(
+    seeds: Sequence[int], watch: bool = False, seconds: float | None = None
+) -> tuple[list[Fault], int]:
+    """The faults of many files, and how many there was time for."""
+    end = None if seconds is None else time.monotonic() + seconds
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, resource.RLIM_INFINITY))
     found: list[Fault] = []
     with tempfile.TemporaryDirectory(prefix="headrace-fuzzing-") as folder:
         for i, seed in enumerate(seeds):
+            if end is not None and time.monotonic() > end:
+                return found, i
             new = faults_of(seed, Path(folder))
             found += new
             for fault in new if watch else ():
@@ -291,13 +296,13 @@ def fuzz(seeds: Sequence[int], watch: bool = False) -> list[Fault]:
                 )
             if watch and (i + 1) % 500 == 0:
                 print(f"{i + 1} files, {len(found)} faults", flush=True)
-    return found
+    return found, len(seeds)
 
 
 def rows(quick: bool) -> list[Row]:
     """One row for the table of benchmarks."""
     files = 200 if quick else FILES
-    found = fuzz(range(files))
+    found, _ = fuzz(range(files))
     kinds = sorted({fault.what for fault in found})
     value = f"{len(found)} ({', '.join(kinds)})" if found else "0"
     what = f"robust: {files:,} mutated files, tracebacks, hangs above 20 s and library warnings"
@@ -309,6 +314,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--files", type=int, default=FILES)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--seconds", type=float, help="stop after so many")
     parser.add_argument("--one", type=int, help="one seed, with what it prints")
     parser.add_argument("--keep", type=Path, help="with --one: write its file here")
     asked = parser.parse_args()
@@ -319,8 +325,9 @@ def main() -> int:
                 asked.keep.write_text((Path(folder) / "mutated.yaml").read_text())
         print(*found, sep="\n")
         return 1 if found else 0
-    found = fuzz(range(asked.first, asked.first + asked.files), watch=True)
-    print(f"{asked.files:,} files: {len(found)} faults")
+    seeds = range(asked.first, asked.first + asked.files)
+    found, done = fuzz(seeds, watch=True, seconds=asked.seconds)
+    print(f"{done:,} files, seeds {asked.first} to {asked.first + done - 1}: {len(found)} faults")
     return 1 if found else 0
 
 

@@ -56,8 +56,8 @@ def suggestions(found: Suggestions, plan: Plan) -> RenderableType:
     if not found.asked:
         many = f"{plan.problem.task_count:,} tasks"
         return Text(f"No change was tried: {many} are too many for that.")
-    columns = ("what would help", "tuples/s between nodes", "sustained rate")
-    grid = table(*columns, drop=())
+    columns = ("what would help", "between nodes", "sustained")
+    grid = table(*columns, drop=("sustained",))
     for one in found.tried[:MOST_ROWS]:
         traffic = f"{number(one.traffic)} ({signed(one.traffic_change)})"
         faster = "" if one.rate_change is None else f" ({signed(one.rate_change)})"
