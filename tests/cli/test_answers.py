@@ -76,7 +76,7 @@ def test_compare_is_sorted_and_ends_with_who_wins(app: str) -> None:
     lines = run("compare", app, *by).stdout.splitlines()
     names = [line.split()[0] for line in lines if line.startswith((" ro", " st", " he"))]
     assert names == ["headrace", "storm-even", "ro-mod"]
-    assert lines[-1].startswith("Best in traffic between nodes: headrace (18,570); highest sust")
+    assert lines[-1].startswith("Least traffic between nodes: headrace (18,570); highest sustaine")
     rows = json.loads(run("compare", app, *by, "--json").stdout)["results"]
     assert [row["scheduler"] for row in rows] == ["ro-mod", "storm-even", "headrace"]
 

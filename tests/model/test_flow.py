@@ -167,7 +167,7 @@ def test_a_rate_beyond_all_numbers_is_refused(refusal: Refusal):
         "all}}}}\n"
     )
     assert refusal(text + MACHINES).startswith(
-        "app.yaml:2: topology.components.b: the rate of `b` is above 1e+15; lower a rate or a selectivity"
+        "app.yaml:2: topology.components.b: the rate of `b` is above 1e+15; lower a rate"
     )
 
 

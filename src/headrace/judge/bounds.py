@@ -21,7 +21,6 @@ EXACT_TASKS, EXACT_NODES = 60, 16  # up to here the optimum itself is tried for
 EXACT_STEPS = 20
 SEARCH_STEPS = 20_000  # for a first plan that lets the proof cut
 MOST_PAIRS = 50_000_000  # of single tasks with measured shares: reading more takes too long
-
 PRICE_WORK = 400_000_000  # visits, about a second
 
 Clock = Callable[[], bool]  # says whether time is up
