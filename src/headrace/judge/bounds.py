@@ -131,10 +131,10 @@ def _crossing(problem: Problem, cheap: bool, deadline: Clock | None, thorough: b
 
 
 def price_of_nodes(problem: Problem, work: float = PRICE_WORK) -> dict[str, float]:
-    """What one more node of a machine type could save at most in traffic between nodes.
+    """By how much one more node of a machine type lowers the bound on traffic, about.
 
-    These are the bound's own prices: those of node classes in its linear program. Empty where there
-    are none, as for several topologies, which share the nodes.
+    These are the bound's own prices: those of node classes in its linear program, over patterns
+    that greed found. Empty where there are none, as for several topologies, which share the nodes.
     """
     from headrace.solve.classes import classes_of
     from headrace.solve.proof.prices import Work, converge, master_of, without_pause
