@@ -24,7 +24,7 @@ QUANTITY = {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(m|[KMGT]i?)?$"}
 JVM_MEMORY = {"type": "string", "pattern": "^[0-9]+[kmgt]b?$"}
 
 
-def mapping(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+def mapping(required: tuple[str, ...] = (), /, **properties: Any) -> dict[str, Any]:
     return {
         "type": "object",
         "additionalProperties": False,
