@@ -117,17 +117,16 @@ def headline(plan: Plan) -> str:
 
 def verdict(plan: Plan) -> str:
     """What a reader wants to know first: how good it is, at what, and what limits it."""
-    report = plan.report
+    report, found = plan.report, _answer(plan)
+    if report.feasible:
+        return " ".join([f"{_how_good(report)}: {found}.", *_limit(plan)])
     broken = reasons(plan)
-    if report.violations:
-        more = f" (and {plural(len(broken) - 1, 'more reason')})" if len(broken) > 1 else ""
-        judged = f"Not feasible: {broken[0]}{more}."
-    elif report.unplaced:
+    more = f" (and {plural(len(broken) - 1, 'more reason')})" if len(broken) > 1 else ""
+    judged = f"Not feasible: {broken[0]}{more}."
+    if not report.violations:
         all_ = plural(len(plan.problem.topologies), "topology", "topologies")
         judged = f"Partial: {number(len(report.unplaced))} of {all_} not placed."
-    else:
-        judged = f"{_how_good(report)}:"
-    return " ".join([judged, f"{_answer(plan)}.", *_limit(plan)])
+    return " ".join([judged, f"{found[0].upper()}{found[1:]}.", *_limit(plan)])
 
 
 def _how_good(report: Report) -> str:
@@ -175,7 +174,10 @@ def _limit(plan: Plan) -> list[str]:
     if rate < 1 - DUST:
         return [f"{who} is the bottleneck ({limit.resource}): it carries {factor(rate)} the rates."]
     of = "" if limit.task is not None else f" of its {limit.resource}"
-    return [f"{who} is the bottleneck with {percent(max(1 - 1 / rate, 0.0))}{of} left."]
+    left, row = 1 - 1 / rate, plan.report.nodes.get(limit.node or "", {})
+    if limit.resource == "cpu" and (capacity := row.get("cpu_capacity")):
+        left = 1 - ((row["cpu"] or 0.0) + (row["cpu_taken"] or 0.0)) / capacity  # not all grows
+    return [f"{who} is the bottleneck with {percent(max(left, 0.0))}{of} left."]
 
 
 def other_figures(plan: Plan) -> list[str]:
