@@ -37,6 +37,7 @@ BENCHMARKS = (
     "adapting",
     "laboratory",
     "advising",
+    "fuzzing",
 )
 
 

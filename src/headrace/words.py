@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headrace.figures import DUST, amounts, duration, number, percent, plural, sustained_rate
+from headrace.figures import (
+    DUST,
+    amounts,
+    duration,
+    factor,
+    number,
+    percent,
+    plural,
+    sustained_rate,
+)
 from headrace.judge.survival import broken_headroom
 from headrace.planner.result import Outcome, Plan, Refusal
 
@@ -18,6 +27,7 @@ if TYPE_CHECKING:
     from headrace.model.problem import Problem
     from headrace.model.read import Inputs
     from headrace.simulate.result import Simulation
+
 
 STATES = ("feasible", "incomplete", "infeasible", "refused")  # of a result, best first
 
@@ -101,28 +111,98 @@ def case_in_a_line(inputs: Inputs) -> str:
 
 
 def headline(plan: Plan) -> str:
-    """The plan in a few sentences."""
+    """The plan in a few sentences: the verdict, then its other figures."""
+    return f"{verdict(plan)} {' '.join(other_figures(plan))}"
+
+
+def verdict(plan: Plan) -> str:
+    """What a reader wants to know first: how good it is, at what, and what limits it."""
+    report, found = plan.report, _answer(plan)
+    if report.feasible:
+        return " ".join([f"{_how_good(report)}: {found}.", *_limit(plan)])
+    broken = reasons(plan)
+    more = f" (and {plural(len(broken) - 1, 'more reason')})" if len(broken) > 1 else ""
+    judged = f"Not feasible: {broken[0]}{more}."
+    if not report.violations:
+        all_ = plural(len(plan.problem.topologies), "topology", "topologies")
+        judged = f"Partial: {number(len(report.unplaced))} of {all_} not placed."
+    return " ".join([judged, f"{found[0].upper()}{found[1:]}.", *_limit(plan)])
+
+
+def _how_good(report: Report) -> str:
+    """How far from the best possible, in front of the figure."""
+    gap, bound = report.gap, report.bound
+    if gap is not None and gap <= DUST:
+        return "Proven optimal"
+    if gap is None or (bound.value == 0 and not bound.proven):
+        return "Feasible, how far from the best is not known"
+    if bound.value == 0:
+        return "Feasible, although the best possible is 0"
+    at_most = percent(gap).capitalize() if gap < 0.001 else f"At most {percent(gap)}"
+    return f"{at_most} from the best possible ({bound.kind} bound)"
+
+
+def _answer(plan: Plan) -> str:
+    """The figure that was asked for, in words."""
     report = plan.report
+    figure = report.bound.of
+    if figure == "max_rate":
+        free = report.max_rate is None
+        return "nothing limits its rate" if free else f"sustains {speed(plan)}"
+    if figure == "nodes_used":
+        return f"{number(report.nodes_used)} of {plural(len(plan.problem.nodes), 'node')} are used"
+    if figure == "batch_seconds" and report.batch_seconds is not None:
+        return f"a batch takes {duration(report.batch_seconds)} of work"
+    if figure == "inter_node_traffic":
+        crossing, total = number(report.inter_node_traffic), number(report.total_traffic)
+        return f"{crossing} of {total} tuples/s cross between nodes"
+    value = getattr(report, figure)
+    unit = " ms" if figure.endswith("_ms") and value is not None else ""
+    return f"{FIGURE_NAMES[figure]} {number(value)}{unit}"
+
+
+def _limit(plan: Plan) -> list[str]:
+    """What limits the plan, and how much it has left."""
+    limit, rate = plan.report.bottleneck, plan.report.max_rate
+    if limit is None:
+        return []
+    if limit.components:
+        return [f"The stage {' + '.join(limit.components)} on {limit.node} takes longest."]
+    who = f"{limit.task}, one thread," if limit.task is not None else f"{limit.node}"
+    if plan.absolute or rate is None:
+        return [f"{who} is the bottleneck ({limit.resource})."]
+    if rate < 1 - DUST:
+        return [f"{who} is the bottleneck ({limit.resource}): it carries {factor(rate)} the rates."]
+    of = "" if limit.task is not None else f" of its {limit.resource}"
+    left, row = 1 - 1 / rate, plan.report.nodes.get(limit.node or "", {})
+    if limit.resource == "cpu" and (capacity := row.get("cpu_capacity")):
+        left = 1 - ((row["cpu"] or 0.0) + (row["cpu_taken"] or 0.0)) / capacity  # not all grows
+    return [f"{who} is the bottleneck with {percent(max(left, 0.0))}{of} left."]
+
+
+def other_figures(plan: Plan) -> list[str]:
+    """What the verdict does not say, a sentence each."""
+    report, asked = plan.report, plan.report.bound.of
     inside = inside_share(report)
-    sentences = [
-        f"{plan.scheduler}: {'feasible' if report.feasible else 'NOT feasible'}.",
-        f"{number(report.inter_node_traffic)} of {number(report.total_traffic)} tuples/s cross",
-        f"between nodes ({percent(1.0 if inside is None else inside)} stay inside),",
-        f"{number(report.inter_worker_traffic)} between workers.",
+    said = [f"By {plan.scheduler}."]
+    if asked != "inter_node_traffic":
+        crossing, total = number(report.inter_node_traffic), number(report.total_traffic)
+        said.append(f"{crossing} of {total} tuples/s cross between nodes.")
+    said += [
+        f"{percent(1.0 if inside is None else inside)} of the traffic stays inside nodes,",
+        f"{number(report.inter_worker_traffic)} tuples/s cross between workers.",
         f"{number(report.nodes_used)} of {plural(len(plan.problem.nodes), 'node')},",
         f"{plural(report.workers_used, 'worker')}.",
     ]
-    if report.max_rate is not None:
-        sentences.append(f"Sustains {speed(plan)}; bottleneck {report.bottleneck}.")
-    sentences += room_in_sentences(report)
-    if report.batch_seconds is not None:
-        sentences.append(f"A batch takes {duration(report.batch_seconds)} of work.")
-    sentences += [f"{name}: {chosen}." for name, chosen in choices(plan)]
+    if report.max_rate is not None and asked != "max_rate":
+        said.append(f"Sustains {speed(plan)}.")
+    said += room_in_sentences(report)
+    if report.batch_seconds is not None and asked != "batch_seconds":
+        said.append(f"A batch takes {duration(report.batch_seconds)} of work.")
+    said += [f"{name}: {chosen}." for name, chosen in choices(plan)]
     if report.cost is not None:
-        sentences.append(f"Costs {number(report.cost)} per time unit.")
-    if report.gap is not None and report.bound.kind != "trivial":
-        sentences.append(distance(report)[1])
-    return " ".join(sentences)
+        said.append(f"Costs {number(report.cost)} per time unit.")
+    return said
 
 
 def room_in_sentences(report: Report) -> list[str]:

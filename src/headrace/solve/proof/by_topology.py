@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.model.arrays import distinct
+from headrace.model.progress import NOW
 from headrace.solve.instance import Instance
 from headrace.solve.proof.bound import few_node_classes, most_kept_at_all
 from headrace.solve.proof.certificate import Bounds, Estimate, in_plenty, kept_bounds
@@ -90,6 +91,7 @@ def crossing_bound_by_topology(
             core.hoped = core.total - min(estimate.hoped, estimate.upper)
             core.spent, core.looking = core.looking, 0.0
             part.cores = [c for c in part.cores if c.hoped > part.crossing]
+            NOW.bound = float(sum(part.crossing for part in parts))
     value = float(sum(part.crossing for part in parts))
     return (value, "column-generation") if value > 0.0 else (0.0, "trivial")
 
