@@ -15,7 +15,7 @@ import headrace.library.case
 import headrace.library.changes
 import headrace.library.verbs
 
-WALK = Path(__file__).parents[2] / "docs" / "python.md"
+WALK = Path(__file__).parents[2] / "docs" / "guides" / "python.md"
 MODULES = (
     headrace.library.case,
     headrace.library.changes,
