@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 HEADROOM = 0.2  # of every node: nobody fills machines to the last point
 NODES = {"large": 400, "small-1": 200, "small-2": 200}  # points: cores of the fleet times 100
 OPTIONS = {"sentences": 40_000, "tasks": 6}  # of word count, per batch
-# Under each plan; the later half makes the figures, since Java and Python take some batches to
-# warm up.
-BATCHES = 8
+# Java and Python take some batches to warm up. They count as warm once so many batches are about as
+# quick as so many before them, or after the most that are waited for.
+ALIKE, ABOUT, MOST_COLD = 5, 0.95, 28
+MEASURED = 8  # batches under each plan that make its figures
+AFTER = 12  # batches under the new plan, at least
 
 Say = Callable[[str], None]
 
@@ -61,16 +63,17 @@ class DemoRun:
 
 @dataclass(slots=True)
 class Improvement:
-    """Listens to a run, and half-way plans again from what was measured."""
+    """Listens to a run, and plans again from what was measured once it is warm."""
 
     world: OnSpark
     plan: PlanInForce
     say: Say
     batches: list[BatchDone] = field(default_factory=list[Any])
+    known: list[BatchDone] = field(default_factory=list[Any])  # what the decision rests on
     made: tuple[Entry, Placement, BatchFigures] | None = None  # decision, plan, what it will do
 
     def listen(self, done: BatchDone) -> None:
-        """Count a batch; after the last one of the first half, decide."""
+        """Count a batch; decide when batches get no quicker any more."""
         self.batches.append(done)
         self.world.add_batch(done)
         remote = done.remote_bytes / max(1, done.total_bytes)
@@ -78,8 +81,24 @@ class Improvement:
             f"batch {done.batch} under {done.plan}: {done.tuples:,} sentences in "
             f"{done.seconds:.2f} s, {remote:.0%} of the bytes between nodes"
         )
-        if len(self.batches) == BATCHES:
+        if self.made is None and self.is_warm():
             self.decide()
+
+    def is_warm(self) -> bool:
+        """Whether batches get no quicker any more; says so."""
+        count, seconds = len(self.batches), [done.seconds for done in self.batches]
+        if count < MEASURED or count < 2 * ALIKE:
+            return False
+        before, now = median(seconds[-2 * ALIKE : -ALIKE]), median(seconds[-ALIKE:])
+        if now < ABOUT * before and count < MOST_COLD:
+            return False
+        state = "is warm" if now >= ABOUT * before else "may not be warm yet"
+        self.say(
+            f"Java {state} after {count} batches: the last {ALIKE} took {now:.2f} s each, "
+            f"those before them {before:.2f} s"
+        )
+        self.known = self.batches[-MEASURED:]
+        return True
 
     def decide(self) -> None:
         """Plan again, and put the new plan in force if it is worth it."""
@@ -123,18 +142,19 @@ def run_demo(folder: Path, say: Say) -> DemoRun:
         world = site.watch(topology, plan, cluster, telemetry, store, window_s=1)
         halves = Improvement(world, plan, say)
         settings = Settings(
-            folder / "run", batches=2 * BATCHES, telemetry=telemetry, listen=halves.listen
+            folder / "run", batches=MOST_COLD + AFTER, telemetry=telemetry, listen=halves.listen
         )
+        say("waiting until Java is warm, that is until batches get no quicker ..")
         site.run(topology, plan, settings)
     if halves.made is None:
         raise RuntimeError(f"the demo ended after {len(halves.batches)} batches, before a decision")
     entry, second, prediction = halves.made
-    known = halves.batches[BATCHES // 2 : BATCHES]
+    known = halves.known
     return DemoRun(
         plans=(first.name, second.name),
         before=median_figures(known, first),
         predicted=prediction,
-        after=median_figures(halves.batches[-BATCHES // 2 :], second),
+        after=median_figures(halves.batches[-MEASURED:], second),
         total_bytes=median(done.total_bytes for done in known),
         decision=entry,
         batches=len(halves.batches),

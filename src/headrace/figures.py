@@ -9,12 +9,19 @@ from unicodedata import east_asian_width
 
 NONE = "–"
 DUST = 1e-9  # differences of equal sums leave so much; it counts as nothing
+# What a terminal obeys instead of showing it: control characters, but for the end of a line and the
+# tabulator, and those that turn the direction of writing.
+CONTROL = (*range(9), *range(11, 32), *range(127, 160))
+DIRECTION = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+AS_SHOWN = dict.fromkeys((*CONTROL, *DIRECTION), "�")
 
 
 def number(value: float | None) -> str:
     """Whole numbers in full, others to four digits; a dash where there is none."""
     if value is None or not math.isfinite(value):
         return NONE
+    if abs(value) < DUST:
+        return "0"
     if value == int(value) or abs(value) >= 999.95:
         return f"{value:,.0f}"
     return f"{value:.4g}"
@@ -96,3 +103,21 @@ def shorten(text: str, most: int) -> str:
     """At most so many columns, the last an ellipsis if text is cut; wide characters take two."""
     ends = list(accumulate(2 if east_asian_width(character) in "WF" else 1 for character in text))
     return text if not ends or ends[-1] <= most else text[: sum(end < most for end in ends)] + "…"
+
+
+def shorten_middle(text: str, most: int) -> str:
+    """At most so many columns, with an ellipsis in the middle: names often differ at the end."""
+    if shorten(text, most) == text:
+        return text
+    end = shorten(text[::-1], max(most // 2, 1))[::-1].removeprefix("…")
+    return shorten(text, max(most - width(end), 1)) + end
+
+
+def width(text: str) -> int:
+    """How many columns a text takes; wide characters take two."""
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def printable(text: str) -> str:
+    """The text with nothing in it that a terminal obeys: names come from files of others."""
+    return text.translate(AS_SHOWN)

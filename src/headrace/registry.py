@@ -148,6 +148,22 @@ def introduction(folder: str, by: By) -> Entry:
     return _introduction(found.name, folder, module)
 
 
+def options_of(folder: str) -> dict[str, list[str]]:
+    """The options of our algorithms with their defaults, read without importing them."""
+    return {name: _options_in(module) for name, module in _ours(folder).items()}
+
+
+def _options_in(module: str) -> list[str]:
+    source = _source(module)
+    tree = ast.parse("" if source is None else source.read_text(encoding="utf-8"))
+    wanted = module.rsplit(".", 1)[1]
+    for item in tree.body:
+        if isinstance(item, ast.FunctionDef) and item.name == wanted:
+            named = zip(item.args.kwonlyargs, item.args.kw_defaults, strict=True)
+            return [f"{a.arg}={ast.unparse(d)}" if d else a.arg for a, d in named]
+    return []
+
+
 def _ours(folder: str) -> Mapping[str, str]:
     return importlib.import_module(f"headrace.{folder}").SCHEDULERS
 

@@ -5,10 +5,20 @@ Needs no library to print with, so that `--json` loads none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from headrace.figures import DUST, amounts, duration, number, percent, plural, sustained_rate
+from headrace.figures import (
+    DUST,
+    amounts,
+    change,
+    duration,
+    factor,
+    number,
+    percent,
+    plural,
+    sustained_rate,
+)
 from headrace.judge.survival import broken_headroom
 from headrace.planner.result import Outcome, Plan, Refusal
 
@@ -17,7 +27,12 @@ if TYPE_CHECKING:
     from headrace.judge.report import Report
     from headrace.model.problem import Problem
     from headrace.model.read import Inputs
+    from headrace.planner import Yardstick
     from headrace.simulate.result import Simulation
+
+MOST_NAMES = 3  # in a sentence
+MOST_ITEMS = 24  # components that are named on one node
+MOST_RANGES = 6  # of tasks of one component on one node; where there are more, they are counted
 
 STATES = ("feasible", "incomplete", "infeasible", "refused")  # of a result, best first
 
@@ -31,6 +46,11 @@ FIGURE_NAMES = {
     "latency_p99_ms": "predicted latency of 99 %",
     "cost": "cost",
 }  # figure of a report -> what it is called in a sentence
+
+WORSE_IF_MORE = {
+    "inter_node_traffic": True, "inter_worker_traffic": True, "network_distance": True,
+    "nodes_used": True, "max_rate": False, "batch_seconds": True, "balance": True, "cost": True,
+}  # fmt: skip
 
 
 def plan_of(result: Outcome) -> Plan | None:
@@ -80,6 +100,66 @@ def result_in_a_line(result: Outcome) -> str:
     return f"{FIGURE_NAMES[figure]} {value}{far}"
 
 
+def winners(results: Iterable[Outcome], by: Yardstick) -> str:
+    """Who is best at what, of those whose plans are feasible, in a sentence."""
+    plans = [plan for plan in plans_of(results) if plan.report.feasible]
+    if not plans:
+        return "None has a feasible plan."
+    if len(plans) == 1:
+        return f"Only {plans[0].scheduler} has a feasible plan."
+    contests: dict[str, tuple[str, Callable[[Plan], float | None]]] = {
+        by.name: (f"best in {FIGURE_NAMES.get(by.name, by.name)}", by.value),
+        "inter_node_traffic": ("least traffic between nodes", _figure("inter_node_traffic")),
+        "max_rate": ("highest sustained rate", _figure("max_rate")),
+        "nodes_used": ("fewest nodes", _figure("nodes_used")),
+    }
+    said: list[str] = []
+    for name, (words, value) in contests.items():
+        more = by.more if name == by.name else name == "max_rate"
+        known = [(p, v) for p in plans if (v := value(p)) is not None]
+        if not known:
+            continue
+        top = (max if more else min)(v for _, v in known)
+        first = [p for p, v in known if abs(v - top) <= DUST * max(abs(top), 1.0)]
+        if len(first) == len(plans):
+            continue  # all are equal: nobody wins
+        shown = _name_some([p.scheduler for p in first])
+        figure = sustained_rate(top, first[0].absolute) if name == "max_rate" else number(top)
+        said.append(f"{words}: {shown} ({figure})")
+    sentence = "; ".join(said) or "all feasible plans are equally good"
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _figure(name: str) -> Callable[[Plan], float | None]:
+    return lambda plan: getattr(plan.report, name)
+
+
+def _name_some(names: Sequence[str]) -> str:
+    """Some names, and how many more there are."""
+    if len(names) > MOST_NAMES:
+        return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def what_gets_worse(figures: Mapping[str, tuple[Any, Any]]) -> list[str]:
+    """The figures of two plans in which the second is worse, a line each."""
+    said: list[str] = []
+    for name, (before, after) in figures.items():
+        if name == "feasible":
+            if before and not after:
+                said.append("the new plan is not feasible")
+            continue
+        if name not in WORSE_IF_MORE or not isinstance(before, int | float):
+            continue
+        if not isinstance(after, int | float):
+            continue
+        grows = after - before if WORSE_IF_MORE[name] else before - after
+        if grows > DUST * max(abs(before), abs(after), 1.0):
+            what = FIGURE_NAMES.get(name, name.replace("_", " "))
+            said.append(f"{what} {number(before)} -> {number(after)}, {change(before, after)}")
+    return said
+
+
 def case_in_a_line(inputs: Inputs) -> str:
     """A case as Python prints it, also where it is not complete."""
     from headrace.model.cluster import nodes_of
@@ -101,28 +181,133 @@ def case_in_a_line(inputs: Inputs) -> str:
 
 
 def headline(plan: Plan) -> str:
-    """The plan in a few sentences."""
+    """The plan in a few sentences: the verdict, then its other figures."""
+    return f"{verdict(plan)} {' '.join(other_figures(plan))}"
+
+
+def verdict(plan: Plan) -> str:
+    """What a reader wants to know first: how good it is, at what, and what limits it."""
     report = plan.report
+    broken = reasons(plan)
+    if report.violations:
+        more = f" (and {plural(len(broken) - 1, 'more reason')})" if len(broken) > 1 else ""
+        judged = f"Not feasible: {broken[0]}{more}."
+    elif report.unplaced:
+        all_ = plural(len(plan.problem.topologies), "topology", "topologies")
+        judged = f"Partial: {number(len(report.unplaced))} of {all_} not placed."
+    else:
+        judged = f"{_how_good(report)}:"
+    return " ".join([judged, f"{_answer(plan)}.", *_limit(plan)])
+
+
+def _how_good(report: Report) -> str:
+    """How far from the best possible, in front of the figure."""
+    gap, bound = report.gap, report.bound
+    if gap is not None and gap <= DUST:
+        return "Proven optimal"
+    if gap is None or (bound.value == 0 and not bound.proven):
+        return "Feasible, how far from the best is not known"
+    if bound.value == 0:
+        return "Feasible, although the best possible is 0"
+    at_most = percent(gap).capitalize() if gap < 0.001 else f"At most {percent(gap)}"
+    return f"{at_most} from the best possible ({bound.kind} bound)"
+
+
+def _answer(plan: Plan) -> str:
+    """The figure that was asked for, in words."""
+    report = plan.report
+    figure = report.bound.of
+    if figure == "max_rate":
+        free = report.max_rate is None
+        return "nothing limits its rate" if free else f"sustains {speed(plan)}"
+    if figure == "nodes_used":
+        return f"{number(report.nodes_used)} of {plural(len(plan.problem.nodes), 'node')} are used"
+    if figure == "batch_seconds" and report.batch_seconds is not None:
+        return f"a batch takes {duration(report.batch_seconds)} of work"
+    if figure == "inter_node_traffic":
+        crossing, total = number(report.inter_node_traffic), number(report.total_traffic)
+        return f"{crossing} of {total} tuples/s cross between nodes"
+    value = getattr(report, figure)
+    unit = " ms" if figure.endswith("_ms") and value is not None else ""
+    return f"{FIGURE_NAMES[figure]} {number(value)}{unit}"
+
+
+def _limit(plan: Plan) -> list[str]:
+    """What limits the plan, and how much it has left."""
+    limit, rate = plan.report.bottleneck, plan.report.max_rate
+    if limit is None:
+        return []
+    if limit.components:
+        return [f"The stage {' + '.join(limit.components)} on {limit.node} takes longest."]
+    who = f"{limit.task}, one thread," if limit.task is not None else f"{limit.node}"
+    if plan.absolute or rate is None:
+        return [f"{who} is the bottleneck ({limit.resource})."]
+    if rate < 1 - DUST:
+        return [f"{who} is the bottleneck ({limit.resource}): it carries {factor(rate)} the rates."]
+    of = "" if limit.task is not None else f" of its {limit.resource}"
+    return [f"{who} is the bottleneck with {percent(max(1 - 1 / rate, 0.0))}{of} left."]
+
+
+def other_figures(plan: Plan) -> list[str]:
+    """What the verdict does not say, a sentence each."""
+    report, asked = plan.report, plan.report.bound.of
     inside = inside_share(report)
-    sentences = [
-        f"{plan.scheduler}: {'feasible' if report.feasible else 'NOT feasible'}.",
-        f"{number(report.inter_node_traffic)} of {number(report.total_traffic)} tuples/s cross",
-        f"between nodes ({percent(1.0 if inside is None else inside)} stay inside),",
-        f"{number(report.inter_worker_traffic)} between workers.",
+    said = [f"By {plan.scheduler}."]
+    if asked != "inter_node_traffic":
+        crossing, total = number(report.inter_node_traffic), number(report.total_traffic)
+        said.append(f"{crossing} of {total} tuples/s cross between nodes.")
+    said += [
+        f"{percent(1.0 if inside is None else inside)} of the traffic stays inside nodes,",
+        f"{number(report.inter_worker_traffic)} tuples/s cross between workers.",
         f"{number(report.nodes_used)} of {plural(len(plan.problem.nodes), 'node')},",
         f"{plural(report.workers_used, 'worker')}.",
     ]
-    if report.max_rate is not None:
-        sentences.append(f"Sustains {speed(plan)}; bottleneck {report.bottleneck}.")
-    sentences += room_in_sentences(report)
-    if report.batch_seconds is not None:
-        sentences.append(f"A batch takes {duration(report.batch_seconds)} of work.")
-    sentences += [f"{name}: {chosen}." for name, chosen in choices(plan)]
+    if report.max_rate is not None and asked != "max_rate":
+        said.append(f"Sustains {speed(plan)}.")
+    said += room_in_sentences(report)
+    if report.batch_seconds is not None and asked != "batch_seconds":
+        said.append(f"A batch takes {duration(report.batch_seconds)} of work.")
+    said += [f"{name}: {chosen}." for name, chosen in choices(plan)]
     if report.cost is not None:
-        sentences.append(f"Costs {number(report.cost)} per time unit.")
-    if report.gap is not None and report.bound.kind != "trivial":
-        sentences.append(distance(report)[1])
-    return " ".join(sentences)
+        said.append(f"Costs {number(report.cost)} per time unit.")
+    return said
+
+
+def placement(plan: Plan, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """What runs on some nodes, components with ranges of tasks: `split 1-4`."""
+    problem, node = plan.problem, plan.assignment.node
+    number_of = {name: n for n, name in enumerate(problem.nodes)}
+    lines: list[tuple[str, list[str]]] = []
+    for name in nodes:
+        tasks = (node == number_of[name]).nonzero()[0]
+        owners = problem.component_of[tasks].tolist()
+        numbers = (tasks - problem.first[problem.component_of[tasks]] + 1).tolist()
+        by_component: dict[int, list[int]] = {}
+        for owner, task in zip(owners, numbers, strict=True):
+            by_component.setdefault(owner, []).append(task)
+        items = [
+            name_tasks(problem.components[c], found, alone=problem.tasks[c] == 1)
+            for c, found in by_component.items()
+        ]
+        rest = len(items) - MOST_ITEMS
+        more = [f"and {plural(rest, 'more component')}"] if rest > 0 else []
+        lines.append((name, items[:MOST_ITEMS] + more))
+    return lines
+
+
+def name_tasks(component: str, numbers: Sequence[int], alone: bool = False) -> str:
+    """Tasks of a component in ranges: `split 1-4,7`; its name where there is but one."""
+    if alone:
+        return component
+    ranges: list[list[int]] = []
+    for n in numbers:
+        if ranges and n == ranges[-1][1] + 1:
+            ranges[-1][1] = n
+        else:
+            ranges.append([n, n])
+    if len(ranges) > MOST_RANGES:
+        return f"{component} {plural(len(numbers), 'task')}"
+    return f"{component} " + ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in ranges)
 
 
 def room_in_sentences(report: Report) -> list[str]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.shared import JSON, OUT, deliver, main, print_json
+from headrace.cli.options import JSON, OUT
+from headrace.cli.shared import deliver, echo, main, print_json
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _show(found: list[Advice], answers: list[dict[str, Any]]) -> None:
                 for key, value in asked.items()
                 if key not in ("wall_s", "core_hours")
             )
-            click.echo(
+            echo(
                 f"what if {words}: {duration(asked['wall_s'])} instead of "
                 f"{duration(advice.replayed.wall_s)}, {asked['core_hours']:.3g} core-hours"
             )
@@ -148,7 +149,7 @@ def _follow(url: str, app: str | None, every: float, as_json: bool) -> None:
             if as_json:
                 print_json(advice.to_json())
             else:
-                click.echo(_line(advice))
+                echo(_line(advice))
     except KeyboardInterrupt:
         interrupted = True
     if last is not None and not as_json:

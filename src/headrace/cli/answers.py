@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.shared import load_case, print_json
+from headrace.cli.options import STRICT
+from headrace.cli.shared import STOPPED, echo, load_case, print_json
+from headrace.cli.working import CLEAR, INTERRUPTED, work_shown
 from headrace.errors import HeadraceError
 from headrace.model.output import save, text_for
+from headrace.model.progress import NOW
+
+NOT_WHOLE = 3  # the exit status with --strict where the plan is infeasible or partial
 
 if TYPE_CHECKING:
     from headrace.judge.explain import Costly
@@ -22,8 +27,6 @@ if TYPE_CHECKING:
     from headrace.simulate.result import Simulation
 
     Make = Callable[[Case, float], Sequence[Outcome]]  # from a case and the load asked about
-
-INTERRUPTED = "headrace.interrupted"  # of the context: whether Ctrl-C ended it early
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,20 +67,24 @@ def as_plan(result: Outcome) -> Plan:
     return result
 
 
-def answer(files: tuple[str, ...], change: WhatIf, make: Make) -> Answer:
+def answer(
+    files: tuple[str, ...], change: WhatIf, make: Make, *, keeps_best: bool = True
+) -> Answer:
     """Plan what the files say; where a change is tried, with and without it."""
     from headrace.library.case import Case
     from headrace.model.what_if import apply_change
 
     case = load_case(files)
     if not change:
-        return Answer(make(case, 1.0), case, change, None)
+        with work_shown(keeps_best):
+            return Answer(make(case, 1.0), case, change, None)
     other = Case(apply_change(case.inputs, change))
-    try:
-        before: Sequence[Outcome] | HeadraceError = make(case, 1.0)
-    except HeadraceError as error:  # a change may be what makes a plan possible
-        before = error
-    return Answer(make(other, change.rate_factor or 1.0), other, change, before)
+    with work_shown(keeps_best):
+        try:
+            before: Sequence[Outcome] | HeadraceError = make(case, 1.0)
+        except HeadraceError as error:  # a change may be what makes a plan possible
+            before = error
+        return Answer(make(other, change.rate_factor or 1.0), other, change, before)
 
 
 def collect(
@@ -85,34 +92,34 @@ def collect(
 ) -> Sequence[Outcome]:
     """All results, or on Ctrl-C those that are there; exit status 130 then follows.
 
-    Where someone is watching, each is said on stderr as it comes: as `show` does, or in a line of
-    progress.
+    Where someone is watching, each is said on stderr as it comes.
     """
     found: list[Outcome] = []
     try:
         for result in results:
             found.append(result)
-            if not sys.stderr.isatty():
-                continue
-            if show is not None:
+            NOW.doing = f"{len(found)} of {total} asked, the last was {result.scheduler}"
+            if show is not None and sys.stderr.isatty():
+                click.echo(CLEAR, err=True, nl=False)
                 show(result)
-            else:
-                last = len(found) == total
-                click.echo(f"\r\033[K{len(found)}/{total} {result.scheduler}", err=True, nl=last)
     except KeyboardInterrupt:
         if not found:
             raise
         click.get_current_context().meta[INTERRUPTED] = True
         left = total - len(found)
-        click.echo(f"\nheadrace: stopped; {left} of {total} were not asked", err=True)
+        echo(f"\nheadrace: stopped; {left} of {total} were not asked", err=True)
     return found
 
 
-def end_if_interrupted() -> None:
-    """End with the exit status of Ctrl-C where there was one."""
+def end(results: Sequence[Outcome]) -> None:
+    """End with the status of Ctrl-C where there was one, or of --strict where no plan is whole."""
+    from headrace.words import plans_of
+
     context = click.get_current_context()
     if context.meta.get(INTERRUPTED):
-        context.exit(130)
+        context.exit(STOPPED)
+    if context.meta.get(STRICT) and not any(p.report.feasible for p in plans_of(results)):
+        context.exit(NOT_WHOLE)
 
 
 def finish(
@@ -150,7 +157,7 @@ def finish(
     if found.before is not None:
         terminal.show(terminal.what_if(found.before, results, found.what_if.words()))
     if out is not None:
-        click.echo(f"wrote {out}")
+        echo(f"wrote {out}")
 
 
 def _text(

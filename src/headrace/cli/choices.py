@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.answers import answer, costly, explanation_json, finish
-from headrace.cli.shared import (
+from headrace.cli.answers import answer, costly, end, explanation_json, finish
+from headrace.cli.options import (
     FILES,
     HEADROOM,
     JSON,
@@ -16,13 +16,11 @@ from headrace.cli.shared import (
     OUT,
     SECONDS,
     SEED,
+    STRICTLY,
     by_option,
-    load_case,
-    main,
-    read_options,
-    split,
     what_if,
 )
+from headrace.cli.shared import load_case, main, read_options, split
 
 if TYPE_CHECKING:
     from headrace.library.case import Case
@@ -48,6 +46,7 @@ BUDGET = click.option(
 @SECONDS
 @HEADROOM
 @what_if
+@STRICTLY
 @JSON
 @OUT
 def size(
@@ -75,7 +74,9 @@ def size(
         return [size_case(case, by, seed=seed, **limits, **chosen)]  # pyright: ignore[reportArgumentType]
 
     command = f"headrace size {' '.join(files)} --by {by}"
-    finish(answer(files, what_if, make), as_json, out, command)
+    found = answer(files, what_if, make)
+    finish(found, as_json, out, command)
+    end(found.results)
 
 
 @main.command()
@@ -88,6 +89,7 @@ def size(
 @SECONDS
 @HEADROOM
 @what_if
+@STRICTLY
 @JSON
 @OUT
 def provision(
@@ -114,7 +116,9 @@ def provision(
         return [provision_case(case, by, seed=seed, **limits, **chosen)]  # pyright: ignore[reportArgumentType]
 
     command = f"headrace provision {' '.join(files)} --by {by}"
-    finish(answer(files, what_if, make), as_json, out, command)
+    found = answer(files, what_if, make)
+    finish(found, as_json, out, command)
+    end(found.results)
 
 
 @main.command()
@@ -123,6 +127,11 @@ def provision(
     "--rate", type=float, help="For this rate, tuples/s over all spouts; absent: see below."
 )
 @BUDGET
+@click.option(
+    "--rent",
+    is_flag=True,
+    help="Rent machines of the catalog, although the files give a cluster; --budget does so too.",
+)
 @click.option(
     "--by",
     "stages",
@@ -134,12 +143,14 @@ def provision(
 @SECONDS
 @HEADROOM
 @what_if
+@STRICTLY
 @JSON
 @OUT
 def plan(
     files: tuple[str, ...],
     rate: float | None,
     budget: float | None,
+    rent: bool,
     stages: tuple[str, ...],
     seed: int,
     seconds: float | None,
@@ -150,9 +161,10 @@ def plan(
 ) -> None:
     """All stages at once: which machines, how many tasks, which of them where.
 
-    With a cluster: the counts for the largest rate, or for --rate. With a catalog and no cluster:
-    the cheapest machines for --rate (absent: the spouts' rates), or the most throughput for
-    --budget. A plan file among the files is the current plan: what moves is shown too.
+    With a cluster: the counts for the largest rate, or for --rate. With a catalog and no cluster,
+    or with --rent: the cheapest machines for --rate (absent: the spouts' rates), or the most
+    throughput for --budget. A plan file among the files is the current plan: what moves is shown
+    too.
     """
     from headrace.library.verbs import plan as plan_case
 
@@ -160,7 +172,7 @@ def plan(
     running = load_case(files)
 
     def make(case: Case, factor: float) -> Sequence[Outcome]:
-        wanted = {"rate": times(rate, factor), "budget": budget}
+        wanted = {"rate": times(rate, factor), "budget": budget, "rent": rent}
         limits = {**wanted, "seconds": seconds, "headroom": headroom}
         return [plan_case(case, by=by, seed=seed, running=running, **limits)]  # pyright: ignore[reportArgumentType]
 
@@ -181,6 +193,7 @@ def plan(
         terminal.show(terminal.stream_table(costly(found.plan)))
         if found.plan.change is not None:
             terminal.show("From the current plan:", terminal.difference(found.plan.change))
+    end(found.results)
 
 
 def times(rate: float | None, factor: float) -> float | None:

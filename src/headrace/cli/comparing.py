@@ -7,20 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.answers import answer, collect, end_if_interrupted, finish
+from headrace.cli.answers import answer, collect, end, finish
 from headrace.cli.choices import BUDGET, times
 from headrace.cli.moving import plan_in
-from headrace.cli.shared import (
-    HEADROOM,
-    JSON,
-    OBJECTIVE,
-    OUT,
-    SECONDS,
-    SEED,
-    deliver,
-    main,
-    what_if,
-)
+from headrace.cli.options import HEADROOM, JSON, OBJECTIVE, OUT, SECONDS, SEED, STRICTLY, what_if
+from headrace.cli.shared import deliver, echo, main
 
 if TYPE_CHECKING:
     from headrace.library.case import Case
@@ -51,6 +42,7 @@ if TYPE_CHECKING:
 @SECONDS
 @HEADROOM
 @what_if
+@STRICTLY
 @JSON
 @OUT
 def compare(
@@ -101,10 +93,10 @@ def compare(
 
     command = f"headrace compare {' '.join(files)} --stage {stage}"
     chosen = planner.yardstick(stage, objective, rate)
-    found = answer(files, what_if, make)
+    found = answer(files, what_if, make, keeps_best=False)
     figures = simulate_rows(found.results, seed) if simulated else None
     finish(found, as_json, out, command, yardstick=chosen, simulated=figures)
-    end_if_interrupted()
+    end(found.results)
 
 
 def show_row(result: Outcome) -> None:
@@ -113,7 +105,7 @@ def show_row(result: Outcome) -> None:
     from headrace.words import result_in_a_line
 
     took = duration(result.seconds)
-    click.echo(f"{result.scheduler:<18} {took:>8}  {result_in_a_line(result)}", err=True)
+    echo(f"{result.scheduler:<18} {took:>8}  {result_in_a_line(result)}", err=True)
 
 
 def simulate_rows(results: Sequence[Outcome], seed: int) -> dict[str, Simulation]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli.answers import collect, costly
-from headrace.cli.shared import JSON, load_case, main, print_json
+from headrace.cli.options import JSON, out_option
+from headrace.cli.shared import echo, load_case, main, print_json
 from headrace.model.output import save
 
 if TYPE_CHECKING:
@@ -19,13 +20,7 @@ if TYPE_CHECKING:
 
 
 @main.command()
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False),
-    default="headrace-demo.html",
-    show_default=True,
-    help="The report to write.",
-)
+@out_option(".html", default="headrace-demo.html", show_default=True, help="The report to write.")
 @click.option("--plan-only", is_flag=True, help="Run nothing on Spark.")
 @JSON
 def demo(out: str, plan_only: bool, as_json: bool) -> None:
@@ -40,7 +35,7 @@ def demo(out: str, plan_only: bool, as_json: bool) -> None:
         require_spark("demo", otherwise="headrace demo --plan-only")
 
     def say(message: str) -> None:
-        click.echo(message, err=True)
+        echo(message, err=True)
 
     schedulers = names("place")
     say(f"1. Planning with {len(schedulers)} schedulers.")
@@ -72,4 +67,4 @@ def show_plans(results: Sequence[Outcome], out: str) -> None:
     terminal.show(terminal.comparison(results))
     if winner is not None:
         terminal.show(terminal.plan(winner), terminal.stream_table(costly(winner)))
-    click.echo(f"\nThe report to look at: {Path(out).resolve().as_uri()}")
+    echo(f"\nThe report to look at: {Path(out).resolve().as_uri()}")

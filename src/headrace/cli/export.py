@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.shared import FILES, OUT, emit, load_case, main
-from headrace.model.output import save
+from headrace.cli.options import FILES, JSON, OUT_DATA
+from headrace.cli.shared import echo, emit, load_case, main, print_json
+from headrace.model.output import save, text_for
 
 if TYPE_CHECKING:
     from headrace.advise.report import Advice
@@ -23,46 +24,86 @@ def export() -> None:
 
 @export.command()
 @FILES
-@OUT
-def spark(files: tuple[str, ...], out: str | None) -> None:
+@OUT_DATA
+@JSON
+def spark(files: tuple[str, ...], out: str | None, as_json: bool) -> None:
     """Executors as spark-submit settings: of a plan, or for the job of an event log."""
     if (advice := _advice(files)) is not None:
         from headrace.advise.submit import spark_settings
 
-        emit(spark_settings(advice), out)
+        emit(spark_settings(advice), out, as_json)
         return
     from headrace.run.export import spark as settings
 
-    emit(settings(load_case(files).inputs), out)
+    emit(settings(load_case(files).inputs), out, as_json)
 
 
 @export.command()
 @FILES
+@click.option(
+    "--form",
+    type=click.Choice(["pod", "operator"]),
+    default="pod",
+    show_default=True,
+    help="Pod templates, or SparkApplications for the Spark operator.",
+)
 @click.option(
     "--label",
     default="kubernetes.io/hostname",
     show_default=True,
     help="The node label that holds the plan's node names.",
 )
-@OUT
-def kubernetes(files: tuple[str, ...], label: str, out: str | None) -> None:
-    """Pod templates for executors: one per shape of a plan, or the one of an event log's job."""
+@click.option(
+    "--image", default="spark:4.0.0", show_default=True, help="With operator: of all pods."
+)
+@click.option(
+    "--main",
+    "main_file",
+    default="local:///opt/spark/work-dir/app.py",
+    show_default=True,
+    help="With operator: what the application runs.",
+)
+@OUT_DATA
+@JSON
+def kubernetes(
+    files: tuple[str, ...],
+    form: str,
+    label: str,
+    image: str,
+    main_file: str,
+    out: str | None,
+    as_json: bool,
+) -> None:
+    """Executors for Kubernetes: one pod template, or one SparkApplication, per application.
+
+    A topology of the plan is one application. A job of an event log gets a pod template.
+    """
     import yaml
 
     from headrace.run.export import kubernetes as pods
+    from headrace.run.export import operator
 
     if (advice := _advice(files)) is not None:
+        if form == "operator":
+            raise click.UsageError("--form operator is for a plan: a log has no main file")
         from headrace.advise.submit import executor_pod
 
         found = [executor_pod(advice)]
+    elif form == "operator":
+        inputs = load_case(files).inputs
+        found = operator(inputs, label=label, image=image, main=main_file)
     else:
         found = pods(load_case(files).inputs, label=label)
-    text = yaml.safe_dump_all(found, sort_keys=False, width=130)
-    if out is None:
-        click.echo(text, nl=False)
-    else:
+    content = {"format": "headrace/1", "documents": found}
+    if out is not None:
+        is_json = out.endswith(".json")
+        text = text_for(out, content) if is_json else yaml.safe_dump_all(found, sort_keys=False)
         save(out, text)
-        click.echo(f"wrote {out}", err=True)
+        echo(f"wrote {out}", err=True)
+    if as_json:
+        print_json(content)
+    elif out is None:
+        echo(yaml.safe_dump_all(found, sort_keys=False, width=130), nl=False)
 
 
 def _advice(files: tuple[str, ...]) -> Advice | None:

@@ -7,16 +7,20 @@ from typing import Any
 
 import click
 
-from headrace.cli.shared import FILES, JSON, OUT, emit, load_case, main, print_json, split
+from headrace.cli.options import FILES, JSON, OUT_DATA, by_option
+from headrace.cli.shared import echo, emit, load_case, main, print_json, split
 from headrace.errors import InvalidInput
 from headrace.model.output import save, text_for
 
 
 @main.command()
 @FILES
+@by_option("place", default="headrace", show_default=True, help="Warn of keys that it ignores.")
 @JSON
-def check(files: tuple[str, ...], as_json: bool) -> None:
-    """Validate files together, and say what they describe."""
+def check(files: tuple[str, ...], by: str, as_json: bool) -> None:
+    """Validate files together, say what they describe, and warn of what is probably not meant."""
+    from headrace.cli.warnings import warnings_of
+
     inputs = load_case(files).inputs
     document = inputs.document
     summary: dict[str, Any] = {"files": list(files), "sections": sorted(inputs.files)}
@@ -41,6 +45,7 @@ def check(files: tuple[str, ...], as_json: bool) -> None:
         tasks = sum(c.spec.tasks for c in components)
         summary |= {"topologies": len(topologies), "components": len(components), "tasks": tasks}
         summary["notes"] = list(empty_topology_notes(inputs))
+    summary["warnings"] = warnings_of(inputs, by)
     if as_json:
         print_json({"format": "headrace/1", "check": summary})
         return
@@ -49,28 +54,33 @@ def check(files: tuple[str, ...], as_json: bool) -> None:
         for key in ("topologies", "components", "tasks", "nodes", "streams")
         if key in summary
     )
-    click.echo(
-        f"good: {', '.join(files)}: " + (counts or f"sections {', '.join(summary['sections'])}")
-    )
+    echo(f"good: {', '.join(files)}: " + (counts or f"sections {', '.join(summary['sections'])}"))
     for note in summary.get("notes", ()):
-        click.echo(f"  {note}")
+        echo(f"  {note}")
+    for warning in summary["warnings"]:
+        echo(f"warning: {warning}", err=True)
 
 
 @main.command()
 @click.argument("file", type=click.Path(dir_okay=False), default="headrace.yaml")
-def init(file: str) -> None:
+@JSON
+def init(file: str, as_json: bool) -> None:
     """Write a commented starter file."""
     from headrace.model.starter import STARTER
 
     if Path(file).exists():
         raise InvalidInput(f"{file}: exists already, and is left as it is; name another file")
     save(file, STARTER)
-    click.echo(f"wrote {file}; next: headrace place {file}")
+    if as_json:
+        print_json({"format": "headrace/1", "wrote": file})
+    else:
+        echo(f"wrote {file}; next: headrace place {file}")
 
 
 @main.command()
-def schema() -> None:
-    """Print the JSON Schema of the file format, for editors."""
+@JSON
+def schema(as_json: bool) -> None:
+    """Print the JSON Schema of the file format, for editors; it is JSON with and without --json."""
     from headrace.model.document import schema as generated
 
     print_json(generated())
@@ -90,18 +100,20 @@ def import_() -> None:
     metavar="KEY=VALUE",
     help="A value for ${KEY}; repeatable.",
 )
-@OUT
-def flux(file: str, properties: tuple[str, ...], out: str | None) -> None:
+@OUT_DATA
+@JSON
+def flux(file: str, properties: tuple[str, ...], out: str | None, as_json: bool) -> None:
     """Storm Flux YAML."""
     from headrace.model.flux import flux as read_flux
 
-    emit(read_flux(file, {key: str(value) for key, value in split(properties)}), out)
+    emit(read_flux(file, {key: str(value) for key, value in split(properties)}), out, as_json)
 
 
 @import_.command()
 @click.argument("file", type=click.Path())
-@OUT
-def production(file: str, out: str | None) -> None:
+@OUT_DATA
+@JSON
+def production(file: str, out: str | None, as_json: bool) -> None:
     """A cluster and its topologies in one JSON file, without rates.
 
     Each stream carries 1 tuple/s per source task.
@@ -109,16 +121,16 @@ def production(file: str, out: str | None) -> None:
     from headrace.model.production import production as read_production
 
     document = read_production(file)
-    emit(document, out)
+    emit(document, out, as_json)
     for topology in document["topologies"]:
         if not topology["components"]:
-            click.echo(f"note: the topology `{topology['name']}` has no components", err=True)
+            echo(f"note: the topology `{topology['name']}` has no components", err=True)
 
 
 @import_.command(name="spark-log")
 @click.argument("path", type=click.Path())
 @click.option("--app", metavar="ID", help="Which application, where the folder holds several.")
-@OUT
+@OUT_DATA
 @JSON
 def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> None:
     """A Spark application's event log: stages as components, executors as nodes, and a diagnosis.
@@ -140,11 +152,11 @@ def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> Non
             return
         for row in found:
             state = ", in progress" if row["in_progress"] else ""
-            click.echo(
+            echo(
                 f"{row['id']}  {row['name'] or '(no name in its log)'}  "
                 f"({row['bytes']:,} bytes{state})"
             )
-        click.echo(f"{len(found)} applications; choose one with --app ID", err=True)
+        echo(f"{len(found)} applications; choose one with --app ID", err=True)
         return
     result = read_log(spark, path, app)
     if out is not None:
@@ -167,11 +179,11 @@ def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> Non
     if out is None:
         emit(result.document, None)
     for finding in result.diagnosis:
-        click.echo(f"{finding.kind}: {finding.where}: {finding.message}", err=out is None)
+        echo(f"{finding.kind}: {finding.where}: {finding.message}", err=out is None)
     for note in result.notes:
-        click.echo(f"note: {note}", err=out is None)
+        echo(f"note: {note}", err=out is None)
     if out is not None:
-        click.echo(f"wrote {out}; next: headrace place {out}")
+        echo(f"wrote {out}; next: headrace place {out}")
 
 
 @import_.command()
@@ -183,7 +195,7 @@ def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> Non
     show_default=True,
     help="Seconds the rates are of, as Storm keeps them: 600, 10800, 86400, :all-time.",
 )
-@OUT
+@OUT_DATA
 @JSON
 def storm(source: str, topology: str | None, window: str, out: str | None, as_json: bool) -> None:
     """A topology that runs on Storm: from its UI (http://host:8080), or from saved answers."""
@@ -196,14 +208,19 @@ def storm(source: str, topology: str | None, window: str, out: str | None, as_js
         print_json({"format": "headrace/1", "notes": notes, "document": document})
         return
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
 
 
 @main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print the shell completion script: eval "$(headrace completion bash)"."""
+@JSON
+def completion(shell: str, as_json: bool) -> None:
+    """Print the shell completion script."""
     from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
     kind = {"bash": BashComplete, "fish": FishComplete, "zsh": ZshComplete}[shell]
-    click.echo(kind(main, {}, "headrace", "_HEADRACE_COMPLETE").source())
+    script = kind(main, {}, "headrace", "_HEADRACE_COMPLETE").source()
+    if as_json:
+        print_json({"format": "headrace/1", "shell": shell, "script": script})
+    else:
+        click.echo(script)

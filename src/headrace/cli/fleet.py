@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.shared import FILES, JSON, main, print_json
+from headrace.cli.options import FILES, JSON
+from headrace.cli.shared import echo, main, print_json
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def up(
     from headrace.spark import require_spark
 
     require_spark("fleet up")
-    click.echo("starting the master and the workers, which takes about half a minute ..", err=True)
+    echo("starting the master and the workers, which takes about half a minute ..", err=True)
     running = start_fleet(files, Path(folder), port=port, limits=tuple(dict.fromkeys(limits)))
     show_fleet(running, as_json)
 
@@ -71,11 +72,16 @@ def status(folder: str, as_json: bool) -> None:
 
 @fleet.command()
 @FOLDER
-def down(folder: str) -> None:
+@JSON
+def down(folder: str, as_json: bool) -> None:
     """End the fleet and all its daemons."""
     from headrace.run.supervisor import stop_fleet
 
-    click.echo("the fleet is down" if stop_fleet(Path(folder)) else f"no fleet is up in {folder}")
+    ended = stop_fleet(Path(folder))
+    if as_json:
+        print_json({"format": "headrace/1", "fleet": {"folder": folder, "ended": bool(ended)}})
+    else:
+        echo("the fleet is down" if ended else f"no fleet is up in {folder}")
 
 
 def show_fleet(running: Fleet, as_json: bool) -> None:
@@ -98,12 +104,12 @@ def show_fleet(running: Fleet, as_json: bool) -> None:
         content = {"master": running.master, "pid": running.pid, "workers": workers}
         print_json({"format": "headrace/1", "fleet": content})
         return
-    click.echo(f"master {running.master}")
+    echo(f"master {running.master}")
     for m in running.machines:
         limits = "".join(f"  {name} {x:g}" for name, x in limits_of(m, running.limits).items())
         state = "up" if m.name in alive else "LOST"
         shape = f"{m.cores:>3} cores {m.memory_mb:>7} MB"
-        click.echo(f"  {m.name:<16} {m.host:<12} {shape}  {state:<4}{limits}".rstrip())
+        echo(f"  {m.name:<16} {m.host:<12} {shape}  {state:<4}{limits}".rstrip())
 
 
 def limits_of(machine: Machine, limits: tuple[Limit, ...]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.shared import OBJECTIVES, main
+from headrace.cli.options import JSON, OBJECTIVES, out_option
+from headrace.cli.shared import echo, main, print_json
 from headrace.errors import InvalidInput
 from headrace.model.output import save
 from headrace.place import SCHEDULERS
@@ -34,13 +36,18 @@ def lab() -> None:
 
 
 @lab.command("list")
-def list_families() -> None:
+@JSON
+def list_families(as_json: bool) -> None:
     """The families of problems there are."""
     from headrace.lab.families import FAMILIES, cases
 
+    if as_json:
+        rows = [{"family": name, "problems": len(cases(name))} for name in FAMILIES]
+        print_json({"format": "headrace/1", "families": rows})
+        return
     for name, function in FAMILIES.items():
         words = (function.__doc__ or "").split("\n")[0]
-        click.echo(f"{name:<22}{len(cases(name)):>4} problems  {words}")
+        echo(f"{name:<22}{len(cases(name)):>4} problems  {words}")
 
 
 @lab.command("run")
@@ -69,6 +76,7 @@ def list_families() -> None:
 )
 @click.option("--master", help="A Spark cluster; absent: this machine's cores.")
 @FOLDER
+@JSON
 def run_jobs(
     names: tuple[str, ...],
     by: tuple[str, ...],
@@ -77,6 +85,7 @@ def run_jobs(
     seconds: float | None,
     master: str | None,
     store: str,
+    as_json: bool,
 ) -> None:
     """Run families (all if none is named) or problem files; results in the store are kept."""
     require_spark("lab run")
@@ -95,9 +104,13 @@ def run_jobs(
     spark = session(app="headrace-lab", master=master)
     rows = run(spark, wanted, Path(store), progress=show_progress)
     failed = [row for row in rows if row["status"] == "failed"]
-    click.echo(f"{len(rows):,} results in {store}" + (f", {len(failed)} failed" if failed else ""))
+    if as_json:
+        content = {"store": store, "results": len(rows), "failed": len(failed)}
+        print_json({"format": "headrace/1", "lab": content})
+        return
+    echo(f"{len(rows):,} results in {store}" + (f", {len(failed)} failed" if failed else ""))
     for row in failed[:5]:
-        click.echo(
+        echo(
             f"  {row['scheduler']} on {row['family']}, {row['problem']}: {row['reason']}", err=True
         )
 
@@ -119,12 +132,9 @@ def show_progress(done: int, total: int) -> None:
     "--best",
     help="End with status 1 if this scheduler was beaten anywhere in the objective it was given.",
 )
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False),
-    help="Write the tables here (.md), with a picture beside it (.svg).",
-)
-def report(store: str, best: str | None, out: str | None) -> None:
+@out_option(".md", help="Write the tables here (.md), with a picture beside it (.svg).")
+@JSON
+def report(store: str, best: str | None, out: str | None, as_json: bool) -> None:
     """Each scheduler's ratio to the best known plan, by family; feasible plans only."""
     require_spark("lab report")  # results are Parquet files
     from headrace.lab.jobs import results
@@ -136,10 +146,12 @@ def report(store: str, best: str | None, out: str | None) -> None:
     objectives = list(dict.fromkeys(row["objective"] for row in rows))
     tables = {objective: scores(rows, objective) for objective in objectives}
     text = "\n".join(table(found, objective) for objective, found in tables.items())
-    if out is None:
-        click.echo(text)
-    else:
+    if out is not None:
         write_report(out, text, tables, list(dict.fromkeys(row["scheduler"] for row in rows)))
+    if as_json:
+        print_json({"format": "headrace/1", "scores": scores_json(tables)})
+    else:
+        echo(text if out is None else f"wrote {out}")
     beaten = [
         f"{objective}, {where}"
         for objective, found in tables.items()
@@ -161,7 +173,24 @@ def write_report(out: str, text: str, tables: Mapping[str, Scores], schedulers: 
         )
         text += f"\n![{objective}]({svg})\n"
     save(out, text)
-    click.echo(f"wrote {out}")
+
+
+def scores_json(tables: Mapping[str, Scores]) -> list[dict[str, object]]:
+    """One row per objective, family and scheduler."""
+    return [
+        {
+            "objective": objective,
+            "family": family,
+            "scheduler": scheduler,
+            "problems": score.feasible + score.infeasible + score.refused + score.failed,
+            "feasible": score.feasible,
+            "best": score.best,
+            "mean_ratio": score.mean if math.isfinite(score.mean) else None,
+            "worst_ratio": score.worst if math.isfinite(score.worst) else None,
+        }
+        for objective, found in tables.items()
+        for (family, scheduler), score in found.items()
+    ]
 
 
 @lab.command("calibrate")
@@ -173,16 +202,17 @@ def write_report(out: str, text: str, tables: Mapping[str, Scores], schedulers: 
     help="Stop at the size that takes longer.",
 )
 @click.option("--most", type=click.IntRange(min=2), help="The largest number of vertices to try.")
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False),
-    help="Write the table here (.json), for `--option table=FILE` of i-scheduler.",
-)
-def run_calibration(seconds: float, most: int | None, out: str | None) -> None:
+@out_option(".json", help="Write the table here (.json), for `--option table=FILE` of i-scheduler.")
+@JSON
+def run_calibration(seconds: float, most: int | None, out: str | None, as_json: bool) -> None:
     """Measure how many vertices i-scheduler's exact model solves in how many seconds here."""
     from headrace.lab.calibrate import MOST, calibrate
 
-    found = calibrate(seconds=seconds, most=most or MOST, say=lambda words: click.echo(words))
+    found = calibrate(
+        seconds=seconds, most=most or MOST, say=lambda words: echo(words, err=as_json)
+    )
     if out is not None:
         save(out, json.dumps(found, indent=2) + "\n")
-        click.echo(f"wrote {out}")
+        echo(f"wrote {out}", err=as_json)
+    if as_json:
+        print_json({"format": "headrace/1", "table": found})

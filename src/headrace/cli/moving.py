@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.shared import (
-    JSON,
-    OPTION,
-    by_option,
-    deliver,
-    load_case,
-    main,
-    print_json,
-    read_options,
-)
+from headrace.cli.options import DATA, JSON, OPTION, by_option, out_option
+from headrace.cli.shared import deliver, load_case, main, print_json, read_options
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -49,11 +41,7 @@ if TYPE_CHECKING:
     "--seed", type=int, default=0, show_default=True, help="Of the search for a safe order."
 )
 @JSON
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False),
-    help="Write here: .json, .yaml, or .html for a picture of the steps.",
-)
+@out_option(*DATA, ".html", help="Write here: .json, .yaml, or .html for a picture of the steps.")
 def move(
     files: tuple[str, ...],
     blocks: str | None,
@@ -92,6 +80,10 @@ def move(
     content = change.to_json()
     plans = (old, new)
     show_steps(title, change.moves, change.gains, content, notes, command, as_json, out, plans)
+    if not as_json:
+        from headrace import terminal
+
+        terminal.show(terminal.who_moves(moving.difference(old, new)))
 
 
 def plan_in(file: str, others: Sequence[str] = ()) -> Plan:
@@ -161,7 +153,7 @@ def show_steps(
     def show() -> None:
         from headrace import terminal
 
-        terminal.show(terminal.moves(moves, gains), *(f"  [dim]{note}[/dim]" for note in notes))
+        terminal.show(terminal.moves(moves, gains), *terminal.remarks(notes))
 
     deliver(content, show, as_json, out, page)
 
@@ -177,7 +169,7 @@ def show_order(order: Any, notes: Sequence[str], as_json: bool, out: str | None)
     def show() -> None:
         from headrace import terminal
 
-        terminal.show(terminal.safe_order(order), *(f"  [dim]{note}[/dim]" for note in notes))
+        terminal.show(terminal.safe_order(order), *terminal.remarks(notes))
 
     deliver(content, show, as_json, out)
 

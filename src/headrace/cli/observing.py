@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from headrace.cli.shared import JSON, load_case, main, print_json
+from headrace.cli.options import JSON, OUT_DATA
+from headrace.cli.shared import echo, load_case, main, print_json
 from headrace.errors import InvalidInput
 from headrace.model.output import save, text_for
 from headrace.spark import require_spark
@@ -75,11 +76,7 @@ if TYPE_CHECKING:
     help="Files whose components and machine types need a cost; estimated if not measured.",
 )
 @click.option("--master", help="Spark master; absent: this machine.")
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False),
-    help="Write the measured sections here: .yaml or .json.",
-)
+@OUT_DATA
 @JSON
 def observe(
     folder: Path | None,
@@ -133,7 +130,7 @@ def observe(
     finally:
         spark.stop()
     if follow:
-        click.echo(f"stopped; what is not in {store} yet is read next time", err=True)
+        echo(f"stopped; what is not in {store} yet is read next time", err=True)
 
 
 class Interrupt:
@@ -198,7 +195,7 @@ def looks(
             except InvalidInput as nothing_yet:
                 if interrupt is None:
                     raise
-                click.echo(nothing_yet.message, err=True)
+                echo(nothing_yet.message, err=True)
         if interrupt is None:
             return
         interrupt.wait(started + every_s - time.monotonic())
@@ -235,7 +232,7 @@ def show(observed: Observed, document: dict[str, Any], out: str | None) -> None:
     """What was measured, in a few lines."""
     for kind, counts in observed.rows.items():
         if any(counts.values()):
-            click.echo(
+            echo(
                 f"{kind}: "
                 + ", ".join(f"{n:,} {what}" for what, n in counts.items() if n or what == "events")
             )
@@ -244,17 +241,17 @@ def show(observed: Observed, document: dict[str, Any], out: str | None) -> None:
             doubt = f"  ({cost['flag']})" if "flag" in cost else ""
             windows = f", {cost['windows']:,} windows" if "windows" in cost else ""
             figures = f"{cost['cpu_ms']:g} ms per tuple + {cost['cpu_fixed']:g} points"
-            click.echo(f"{component} on {machine}: {figures}{windows}{doubt}")
+            echo(f"{component} on {machine}: {figures}{windows}{doubt}")
     for stream in document.get("streams", ()):
-        click.echo(f"{stream['from']} -> {stream['to']}: {stream['tuples_per_s']:,.6g} tuples/s")
+        echo(f"{stream['from']} -> {stream['to']}: {stream['tuples_per_s']:,.6g} tuples/s")
     if observed.heaviest:
-        click.echo(
+        echo(
             "most talk: "
             + "; ".join(
                 f"{p.source} -> {p.target} {p.tuples_per_s:,.6g}/s" for p in observed.heaviest[:5]
             )
         )
     for note in observed.notes:
-        click.echo(f"  {note}")
+        echo(f"  {note}")
     if out is not None:
-        click.echo(f"wrote {out}")
+        echo(f"wrote {out}")

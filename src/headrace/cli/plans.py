@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.answers import answer, as_plan, explanation_json, finish
-from headrace.cli.shared import (
+from headrace.cli.answers import answer, as_plan, end, explanation_json, finish
+from headrace.cli.options import (
     FILES,
     HEADROOM,
     JSON,
     OBJECTIVE,
     OUT,
+    STRICTLY,
     by_option,
-    deliver,
-    load_case,
-    main,
-    print_json,
-    read_options,
     searching,
     what_if,
 )
+from headrace.cli.shared import deliver, load_case, main, print_json, read_options
+from headrace.cli.working import work_shown
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
@@ -49,6 +47,7 @@ if TYPE_CHECKING:
 )
 @HEADROOM
 @what_if
+@STRICTLY
 @JSON
 @OUT
 def place(
@@ -83,7 +82,9 @@ def place(
         return [place_case(case, by, objective=objective, **limits, **chosen)]  # pyright: ignore[reportArgumentType]
 
     command = f"headrace place {' '.join(files)} --by {by}"
-    finish(answer(files, what_if, make), as_json, out, command, compact=compact)
+    found = answer(files, what_if, make)
+    finish(found, as_json, out, command, compact=compact)
+    end(found.results)
 
 
 def show_trade_off(
@@ -100,7 +101,9 @@ def show_trade_off(
     from headrace.library.verbs import trade_off
     from headrace.model.what_if import apply_change
 
-    found = trade_off(Case(apply_change(load_case(files).inputs, change)), by, **limits)
+    case = Case(apply_change(load_case(files).inputs, change))
+    with work_shown():
+        found = trade_off(case, by, **limits)
     content = found.to_json(compact=compact)
     command = " ".join(["headrace place", *files, "--trade-off", *change.words()])
 
@@ -110,12 +113,14 @@ def show_trade_off(
         terminal.show(terminal.trade_off(found))
 
     deliver(content, show, as_json, out, page=lambda: found.html(command=command))
+    end(found.plans)
 
 
 @main.command()
 @FILES
 @OBJECTIVE
 @what_if
+@STRICTLY
 @JSON
 @OUT
 def judge(
@@ -127,7 +132,9 @@ def judge(
     def make(case: Case, _: float) -> Sequence[Outcome]:
         return [judge_case(case, objective=objective)]
 
-    finish(answer(files, what_if, make), as_json, out, f"headrace judge {' '.join(files)}")
+    found = answer(files, what_if, make)
+    finish(found, as_json, out, f"headrace judge {' '.join(files)}")
+    end(found.results)
 
 
 @main.command()
@@ -145,7 +152,7 @@ def explain(
     what_if: WhatIf,
     as_json: bool,
 ) -> None:
-    """Why is this task here; what would it take to fit?"""
+    """Why is this task here; what would it take to fit, and what would make the plan better?"""
     from headrace.judge.shortage import shortage
     from headrace.library.verbs import judge as judge_case
     from headrace.library.verbs import place as place_case
@@ -159,9 +166,17 @@ def explain(
         return [place_case(case, by or "headrace", objective=objective)]
 
     found = answer(files, what_if, make)
+    advice = None
+    if task is None:
+        from headrace.planner.suggesting import suggest
+
+        with work_shown():
+            advice = suggest(found.case.inputs, found.plan)
     before = None if isinstance(found.before, HeadraceError | None) else as_plan(found.before[0])
     if as_json:
         why = explanation_json(found.plan, task)
+        if advice is not None:
+            why["suggestions"] = advice.to_json()
         content = found.beside({"format": "headrace/1", "explanation": why})
         if before is not None:
             content["without_what_if"] = {"explanation": explanation_json(before, task)}
@@ -170,7 +185,10 @@ def explain(
     from headrace import terminal
 
     terminal.show(terminal.explanation(found.plan, task))
+    if advice is not None:
+        terminal.show(terminal.suggestions(advice, found.plan))
     if found.before is not None:
         terminal.show(terminal.what_if(found.before, found.results, what_if.words()))
         if task is not None and before is not None:
             terminal.show("Without it:", terminal.explanation(before, task))
+    end(found.results)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.fleet import FOLDER
-from headrace.cli.shared import JSON, OBJECTIVES, emit, load_case, main, print_json, read_options
+from headrace.cli.options import JSON, OBJECTIVES
+from headrace.cli.shared import echo, emit, load_case, main, print_json, read_options
 from headrace.errors import InvalidInput
 from headrace.place import SCHEDULERS
 from headrace.spark import require_spark
@@ -152,6 +153,7 @@ def run(
     from headrace.control.loop import LoopSettings
     from headrace.run.apps import load, topology_of
     from headrace.run.batches import Settings
+    from headrace.run.state import Store
 
     topology = topology_of(load(app), read_options(options))
     if describe:
@@ -159,6 +161,7 @@ def run(
         emit(replace(topology, core_per_task=True).document(), None)
         return
     where = Path(checkpoint) if checkpoint is not None else Path("headrace-runs") / topology.name
+    Store(where.resolve()).check(topology)  # before anything starts
     measured = Path(telemetry) if telemetry is not None else None
     if measured is None and adapts:
         measured = where.resolve() / "telemetry"
@@ -271,7 +274,7 @@ def stop_on_interrupt() -> Generator[None]:
 
 
 def say(message: str) -> None:
-    click.echo(message, err=True)
+    echo(message, err=True)
 
 
 class Listener:
@@ -309,13 +312,13 @@ class Listener:
         if as_json:
             print_json({"format": "headrace/1", "run": numbers})
             return
-        click.echo(
+        echo(
             f"{numbers['batches']} batches, {numbers['tuples']:,} tuples, "
             f"{numbers['misplaced']} tasks misplaced, "
             f"{numbers['quarantined']} batches put aside; to go on, run again with {where}"
         )
         if ended is not None:
-            click.echo(
+            echo(
                 f"between nodes: {numbers['remote_bytes']:,} bytes as tasks sent them, "
                 f"{numbers['spark_remote_bytes']:,} as Spark read them from its shuffles"
             )
@@ -365,4 +368,4 @@ def history(store: Path, as_json: bool) -> None:
         return
     for entry in found:
         at = datetime.fromtimestamp(entry.at_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        click.echo(f"{at}  {decision_line(entry)}")
+        echo(f"{at}  {decision_line(entry)}")

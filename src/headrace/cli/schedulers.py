@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from headrace.cli.shared import JSON, main, print_json
+from headrace.cli.options import JSON
+from headrace.cli.shared import echo, main, print_json
 
 
 @main.command()
@@ -49,9 +50,9 @@ def check_scheduler(ctx: click.Context, by: str, as_json: bool) -> None:
     else:
         for v in verdicts:
             state = "holds" if v.holds else "BROKEN" if v.failures else "not shown"
-            click.echo(f"{state:<10} {v.promise} ({v.checked} problems)")
+            echo(f"{state:<10} {v.promise} ({v.checked} problems)")
             for failure in v.failures[:3]:
-                click.echo(f"           {failure}")
+                echo(f"           {failure}")
             if len(v.failures) > 3:
-                click.echo(f"           and {len(v.failures) - 3} more")
+                echo(f"           and {len(v.failures) - 3} more")
     ctx.exit(1 if any(v.failures for v in verdicts) else 0)

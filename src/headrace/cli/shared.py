@@ -1,25 +1,32 @@
-"""What all commands share: the group that puts our errors into words, options, reading, writing."""
+"""What all commands share: the group that puts our errors into words, reading and printing."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-import headrace
+from headrace.cli.help import HelpfulCommand
 from headrace.errors import HeadraceError
+from headrace.figures import printable
 from headrace.model.output import save, text_for, to_json_text
 
 if TYPE_CHECKING:
     from headrace.library.case import Case
 
-OBJECTIVES = ("traffic", "network", "rate", "batch", "nodes", "balance")  # of every command
 Command = Callable[..., Any]
+STOPPED = 130  # the exit status after Ctrl-C
 
 
-class Headrace(click.Group):
+class Group(click.Group):
+    """A group whose commands end their help with examples."""
+
+    command_class = HelpfulCommand
+    group_class = type  # groups inside it are of this class, too
+
+
+class Headrace(Group):
     """Puts our own errors into a few lines and exit status 1; with --json also into an object."""
 
     def make_context(
@@ -41,172 +48,36 @@ class Headrace(click.Group):
             if ctx.meta["headrace.json"]:
                 print_json({"format": "headrace/1", "error": error.fields()})
             help_line = f"\n  what would help: {error.fix}" if error.fix else ""
-            click.echo(f"headrace: {error.message}{help_line}", err=True)
+            echo(f"headrace: {error.message}{help_line}", err=True)
             ctx.exit(1)
+        except KeyboardInterrupt:
+            echo("headrace: stopped", err=True)
+            ctx.exit(STOPPED)
+
+
+def print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Every version that a bug report needs, then the end."""
+    if wanted and not ctx.resilient_parsing:
+        from headrace.cli.versions import versions
+
+        for name, found in versions().items():
+            echo(f"{name} {found}")
+        ctx.exit()
 
 
 @click.group(
     cls=Headrace, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
 )
-@click.version_option(headrace.__version__, prog_name="headrace")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_versions,
+    help="Print the versions that a bug report needs.",
+)
 def main() -> None:
     """Plan stream-processing topologies: how many tasks, on which machines, which beside which."""
-
-
-class AlgorithmName(click.Choice[str]):
-    """One of ours, of an installed package, or `package.module:function`."""
-
-    def __init__(self, folder: str) -> None:
-        from importlib import import_module
-
-        super().__init__(list(import_module(f"headrace.{folder}").SCHEDULERS))
-        self.folder = folder
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value in self.choices or ":" in value:
-            return value
-        from headrace.registry import names
-
-        return value if value in names(self.folder) else super().convert(value, param, ctx)
-
-
-def by_option(folder: str, **settings: Any) -> Callable[[Command], Command]:
-    """`--by`, for the algorithms of a folder."""
-    return click.option("--by", type=AlgorithmName(folder), **settings)
-
-
-FILES = click.argument("files", nargs=-1, required=True, type=click.Path())
-JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else."
-)
-OUT = click.option(
-    "--out",
-    type=click.Path(dir_okay=False),
-    help="Write here: .json, .yaml, or .html for a report to look at.",
-)
-OBJECTIVE = click.option(
-    "--objective",
-    type=click.Choice((*OBJECTIVES, "latency")),
-    default="traffic",
-    show_default=True,
-    help="What to be best at.",
-)
-SEED = click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same plan.")
-SECONDS = click.option(
-    "--seconds",
-    type=click.FloatRange(min=0),
-    help="Cut the search short after so many seconds.",
-)
-
-
-class HeadroomShare(click.ParamType[Any]):
-    """A share of every resource, or RESOURCE=SHARE with commas between several."""
-
-    name = "SHARE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """A number, or a mapping; what is neither is refused by the file format."""
-        if not isinstance(value, str):
-            return value
-        if "=" in value:
-            return dict(split(value.split(",")))
-        try:
-            return float(value)
-        except ValueError:
-            self.fail(f"`{value}` is no share; give 0.2, or cpu=0.2,memory_mb=0.1", param, ctx)
-
-
-HEADROOM = click.option(
-    "--headroom",
-    type=HeadroomShare(),
-    help="Share of every node to leave free, such as 0.2 or cpu=0.2,memory_mb=0.1; "
-    "absent: as the files say.",
-)
-OPTION = click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="An option of the algorithm; repeatable.",
-)
-STEPS = click.option(
-    "--steps",
-    type=click.IntRange(min=0),
-    help="Search steps; absent: from the problem's size.",
-)
-
-
-def searching(command: Command) -> Command:
-    """The options of commands that run a scheduler."""
-    for option in (SEED, STEPS, SECONDS, OPTION, OBJECTIVE):
-        command = option(command)
-    return command
-
-
-WHAT_IF = (
-    click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="PATH=VALUE",
-        help="What if a value were another? Repeatable.",
-    ),
-    click.option(
-        "--price",
-        "prices",
-        multiple=True,
-        metavar="TYPE=P",
-        help="What if a machine type cost this? Repeatable.",
-    ),
-    click.option(
-        "--add",
-        "added",
-        multiple=True,
-        metavar="TYPE=N",
-        help="What if there were more machines? Repeatable.",
-    ),
-    click.option(
-        "--without",
-        multiple=True,
-        metavar="NODE",
-        help="What if a node, or a range, were gone? Repeatable.",
-    ),
-    click.option(
-        "--rate-factor",
-        type=float,
-        metavar="X",
-        help="What if all spouts emitted X times as much?",
-    ),
-)
-
-
-def what_if(command: Command) -> Command:
-    """The options that try a change; the command gets them as one `what_if`."""
-
-    @functools.wraps(command)
-    def wrapped(
-        *,
-        settings: tuple[str, ...],
-        rate_factor: float | None,
-        without: tuple[str, ...],
-        added: tuple[str, ...],
-        prices: tuple[str, ...],
-        **rest: Any,
-    ) -> Any:
-        from headrace.model.what_if import WhatIf
-
-        change = WhatIf(
-            tuple(split(settings)),
-            rate_factor,
-            without,
-            tuple(split(added)),
-            tuple(split(prices)),
-        )
-        return command(what_if=change, **rest)
-
-    for option in WHAT_IF:
-        wrapped = option(wrapped)
-    return wrapped
 
 
 def load_case(files: Sequence[str]) -> Case:
@@ -234,6 +105,11 @@ def read_options(options: Sequence[str]) -> dict[str, object]:
     return dict(split(options))
 
 
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print a text; nothing that stands in a name can do more than be seen."""
+    click.echo(printable(text), err=err, nl=nl)
+
+
 def print_json(content: Any) -> None:
     """One object on stdout."""
     click.echo(to_json_text(content))
@@ -254,13 +130,15 @@ def deliver(
         return
     show()
     if out is not None:
-        click.echo(f"wrote {out}")
+        echo(f"wrote {out}")
 
 
-def emit(content: Any, out: str | None) -> None:
-    """Write a document to a file, or as YAML to standard output."""
-    if out is None:
-        click.echo(text_for("-.yaml", content), nl=False)
-    else:
+def emit(content: Any, out: str | None, as_json: bool = False) -> None:
+    """Write a document to a file, or print it: as YAML, or with --json as JSON."""
+    if out is not None:
         save(out, text_for(out, content))
-        click.echo(f"wrote {out}", err=True)
+        echo(f"wrote {out}", err=True)
+    if as_json:
+        print_json(content)
+    elif out is None:
+        echo(text_for("-.yaml", content), nl=False)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.shared import FILES, JSON, OUT, deliver, load_case, main, what_if
+from headrace.cli.options import FILES, JSON, OUT, what_if
+from headrace.cli.shared import deliver, load_case, main
 
 if TYPE_CHECKING:
     from headrace.library.case import Case

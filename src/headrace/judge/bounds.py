@@ -15,11 +15,14 @@ import numpy as np
 from headrace.judge.thread_rate import thread_factors_by_type
 from headrace.model.arrays import TOLERANCE, distinct
 from headrace.model.problem import CPU, Assignment, Problem, StatedProof
+from headrace.model.progress import stop_wished
 
 EXACT_TASKS, EXACT_NODES = 60, 16  # up to here the optimum itself is tried for
 EXACT_STEPS = 20
 SEARCH_STEPS = 20_000  # for a first plan that lets the proof cut
 MOST_PAIRS = 50_000_000  # of single tasks with measured shares: reading more takes too long
+
+PRICE_WORK = 400_000_000  # visits, about a second
 
 Clock = Callable[[], bool]  # says whether time is up
 
@@ -59,7 +62,7 @@ def bound(
 
 @lru_cache(maxsize=16)
 def _remembered(problem: Problem, figure: str, cheap: bool) -> Bound:
-    return _bound(problem, figure, cheap, None)
+    return _bound(problem, figure, cheap, stop_wished)
 
 
 def _bound(
@@ -126,6 +129,35 @@ def _crossing(problem: Problem, cheap: bool, deadline: Clock | None, thorough: b
     if proof.proven:
         return Bound(figure, proof.bound, not local, "exact")
     return Bound(figure, *max((value, False, kind), (proof.bound, False, proof.kind)))
+
+
+def price_of_nodes(problem: Problem, work: float = PRICE_WORK) -> dict[str, float]:
+    """What one more node of a machine type could save at most in traffic between nodes.
+
+    These are the bound's own prices: those of node classes in its linear program. Empty where there
+    are none, as for several topologies, which share the nodes.
+    """
+    from headrace.solve.classes import classes_of
+    from headrace.solve.proof.prices import Work, converge, master_of, without_pause
+    from headrace.solve.symmetry import quotient
+
+    if len(problem.topologies) > 1 or problem.pair_count > MOST_PAIRS:
+        return {}
+    instance = classes_of(problem, at_least=True).instance
+    if not len(instance.edge_a):
+        return {}
+    q = quotient(instance)
+    if not q.most.any(axis=0).all():
+        return {}
+    prices = without_pause(converge(master_of(q), None, Work(work, stop_wished)))
+    if prices is None:
+        return {}
+    found: dict[str, float] = {}
+    for members, price in zip(q.node_members, prices.node.tolist(), strict=True):
+        kind = problem.types[problem.node_type[members[0]]]
+        worth = price if price > TOLERANCE * abs(prices.guess) else 0.0  # else rounding
+        found[kind] = max(found.get(kind, 0.0), worth)
+    return found
 
 
 def prove_again(

@@ -185,6 +185,7 @@ def plan(
     *,
     rate: float | None = None,
     budget: float | None = None,
+    rent: bool = False,
     by: Mapping[str, By] | None = None,
     seed: int = 0,
     seconds: float | None = None,
@@ -194,6 +195,7 @@ def plan(
 ) -> Plan:
     """All stages at once: which machines, how many tasks, which of them where.
 
+    Where the files give a cluster and a catalog, machines are rented with `rent` or a budget.
     `by` names an algorithm per stage, such as `{"size": "nasiri", "place": "a3-storm"}`. A plan
     among the files is the current one; `running` is the case it runs in, if that is another.
     """
@@ -201,6 +203,7 @@ def plan(
         as_case(case).with_headroom(headroom).inputs,
         rate=rate,
         budget=budget,
+        rent=rent,
         by=by,
         options=options,
         seed=seed,

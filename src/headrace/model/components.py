@@ -15,6 +15,7 @@ from headrace.model.section import Key
 
 RANGE = re.compile(r"\{([0-9]{1,9})\.\.([0-9]{1,9})\}")
 LONGEST_RANGE = 1_000_000
+MOST_TASKS = 20_000_000  # of all components together; more do not fit into memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,13 @@ def components_of(
         for c in _listed(inputs, g, topology, path)
     ]
     components = _recount(components, tasks)
+    total = sum(c.spec.tasks for c in components)
+    if total > MOST_TASKS:
+        largest = max(components, key=lambda c: c.spec.tasks)
+        raise InvalidInput(
+            f"{total:,} tasks, {largest.spec.tasks:,} of them of `{largest.name}`; "
+            f"at most {MOST_TASKS:,} can be planned"
+        )
     for c in components:
         if c.spec.spout and c.spec.inputs:
             raise inputs.invalid(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -93,7 +94,11 @@ class Inputs:
 
     def invalid(self, path: Sequence[Key], message: str) -> InvalidInput:
         """An error that names the place in the file."""
-        return InvalidInput(f"{_place(self.files, path)}: {message}")
+        return InvalidInput(f"{self.at(path)}: {message}")
+
+    def at(self, path: Sequence[Key]) -> str:
+        """A place in the files: file, line and keys."""
+        return _place(self.files, path)
 
 
 def _place(files: Mapping[str, File], path: Sequence[Key]) -> str:
@@ -104,6 +109,8 @@ def _place(files: Mapping[str, File], path: Sequence[Key]) -> str:
 
 def read(names: Sequence[str | Path]) -> Inputs:
     """Read files and merge their sections; a section that two files have is an error."""
+    if [str(name) for name in names].count(STDIN) > 1:
+        raise InvalidInput("standard input (`-`) is given twice; it can be read once")
     files = [read_file(name) for name in names]
     merged: dict[str, Any] = {"format": FORMAT}
     origin: dict[str, File] = {}
@@ -160,7 +167,7 @@ def _validate_as(
 
 def read_file(name: str | Path) -> File:
     """Read one file as YAML or JSON and check its format version."""
-    shown = str(name)
+    shown = shown_name(name)
     text = read_text(name, "a headrace/1 file is YAML or JSON", holds=b"format")
     if text is None:
         raise InvalidInput(f"{shown}: has no `format`; this version reads `format: {FORMAT}`")
@@ -181,12 +188,17 @@ def read_file(name: str | Path) -> File:
     return File(shown, text, mapping)
 
 
+STDIN = "-"  # as a file name
+
+
 def read_text(name: str | Path, needed: str, holds: bytes = b"") -> str | None:
     """A file's text; None if it is large and lacks the word that it must hold.
 
     Parsing such a file to find what is wrong with it would take minutes.
     """
-    path, shown = Path(name), str(name)
+    path, shown = Path(name), shown_name(name)
+    if str(name) == STDIN:
+        return _text(sys.stdin.buffer.read(), shown, needed, holds)
     if path.is_dir():
         raise InvalidInput(f"{shown}: is a folder; {needed}")
     if not path.exists():
@@ -194,15 +206,26 @@ def read_text(name: str | Path, needed: str, holds: bytes = b"") -> str | None:
     try:
         with path.open("rb") as stream:
             data = stream.read(65536)
-            if b"\0" in data:
-                raise InvalidInput(f"{shown}: is not text; {needed}")
-            data += stream.read()
-        text = data.decode("utf-8-sig")
-        return text if len(text) <= LINES_UP_TO or holds in data else None
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{shown}: is not UTF-8 text (byte {error.start}); {needed}") from None
+            if b"\0" not in data:
+                data += stream.read()
     except OSError as error:
         raise InvalidInput(f"{shown}: cannot be read: {error.strerror}") from None
+    return _text(data, shown, needed, holds)
+
+
+def _text(data: bytes, shown: str, needed: str, holds: bytes) -> str | None:
+    if b"\0" in data[:65536]:
+        raise InvalidInput(f"{shown}: is not text; {needed}")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{shown}: is not UTF-8 text (byte {error.start}); {needed}") from None
+    return text if len(text) <= LINES_UP_TO or holds in data else None
+
+
+def shown_name(name: str | Path) -> str:
+    """What messages call a file."""
+    return "standard input" if str(name) == STDIN else str(name)
 
 
 def parse(name: str, text: str) -> object:

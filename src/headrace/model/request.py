@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headrace.model.progress import stop_wished
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -36,8 +38,16 @@ class Deadline:
             self.start = self.clock()
 
     def __call__(self) -> bool:
-        self.passed = self.seconds is not None and self.elapsed >= self.seconds
+        late = self.seconds is not None and self.elapsed >= self.seconds
+        self.passed = late or stop_wished()
         return self.passed
+
+    @property
+    def stopped(self) -> str:
+        """What ended the work, as a report says it."""
+        if stop_wished():
+            return "interrupted"
+        return "seconds" if self.passed else "done"
 
     @property
     def elapsed(self) -> float:

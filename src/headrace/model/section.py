@@ -15,9 +15,22 @@ def no_switch(value: Any) -> Any:
     return value
 
 
+# Beyond these, products and quotients of a few numbers leave what a float can hold. No machine has
+# as much, and nothing measured is as little.
+LARGEST, LEAST = 1e15, 1e-15
+
+
+def amount(value: Any) -> Any:
+    """A number as it is, 0 in place of one that is as good as 0."""
+    value = no_switch(value)
+    return 0.0 if isinstance(value, float) and 0 < value < LEAST else value
+
+
 # The range comes before the check, or the JSON Schema would lose it.
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(no_switch)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(no_switch)]
+NotNegative = Annotated[
+    float, Field(ge=0, le=LARGEST, allow_inf_nan=False), BeforeValidator(amount)
+]
+Positive = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False), BeforeValidator(amount)]
 Share = Annotated[
     float, Field(ge=0, lt=1, allow_inf_nan=False), BeforeValidator(no_switch)
 ]  # of a whole, which itself is never meant

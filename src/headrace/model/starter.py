@@ -9,6 +9,7 @@ STARTER = """\
 #   headrace check FILE      is the file right?
 #   headrace place FILE      which task on which machine, and how far from the best possible?
 #   headrace compare FILE    the same question to every scheduler
+#   headrace plan FILE --rent   which machines of the catalog to rent instead of the cluster
 #   headrace schema          every key there is
 format: headrace/1
 
@@ -71,6 +72,11 @@ cluster:
       slots: 2
       bandwidth_mbps: 1000
       rack: south
+
+catalog:                      # machine types that can be rented; `headrace provision` and
+                              # `headrace plan --rent` choose among them
+  big: {price: 0.8, available: 10, cpu: 400, memory_mb: 8192, slots: 4, bandwidth_mbps: 1000}
+  small: {price: 0.3, available: 20, cpu: 200, memory_mb: 4096, slots: 2, bandwidth_mbps: 1000}
 
 profile:                      # what a tuple costs on each machine type; "*" is any type
   sentence:

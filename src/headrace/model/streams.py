@@ -20,6 +20,7 @@ from headrace.model.measured_pairs import (
 from headrace.model.nearest import nearest
 from headrace.model.problem import Pairs, Stream
 from headrace.model.read import Inputs
+from headrace.model.section import LARGEST
 
 MOST_TASKS = 10_000_000  # of a component; a task with a higher number is a mistake
 
@@ -76,12 +77,12 @@ class DataFlow:
             )
             message = f"{which}, so its rate grows without end; it must return less than 1"
             raise inputs.invalid(components[error.loop[0]].path, message) from None
-        beyond = np.flatnonzero(~np.isfinite(rate))
+        beyond = np.flatnonzero(~(rate <= LARGEST))  # also where it is no number
         if len(beyond):
             c = components[beyond[0]]
             raise inputs.invalid(
                 c.path,
-                f"the rate of `{c.name}` is beyond all numbers; lower a rate or a selectivity",
+                f"the rate of `{c.name}` is above {LARGEST:g}; lower a rate or a selectivity",
             )
         streams = [replace(s, tuples_per_s=float(e)) for s, e in zip(streams, emitted, strict=True)]
         share = share_of_tasks(streams, covered, pairs, tasks)

@@ -128,7 +128,7 @@ def multiply_rates(document: Document, factor: float) -> Document:
         ]
     for spout, points in (content.get("history") or {}).items():
         content["history"][spout] = [[at, rate * factor] for at, rate in points]
-    return Document.model_validate(content)
+    return validated(content, {}).document
 
 
 def set_value(content: Content, path: str, value: object) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headrace import figures
 from headrace.errors import InvalidInput
 from headrace.judge.traffic import traffic
 from headrace.model.arrays import Floats, Ints, distinct
@@ -113,14 +114,18 @@ def _notes_on_counts(new: Problem, holders: Holders) -> Iterator[str]:
         name, before, after = new.components[c], int(holders.tasks[c]), int(new.tasks[c])
         count, mb = abs(after - before), float(holders.state_mb[c])
         if c in again:
-            total = f"{mb * before:g} MB of keyed state"
+            total = f"{figures.number(mb * before)} MB of keyed state"
             yield f"{name}: {before} tasks become {after}, and its {total} are divided again"
         elif after > before:
             without = " without state" if mb and new.holding[c] == "task" else ""
             yield f"{count} new tasks of {name} start{without}"
         else:
             lost = mb and new.holding[c] == "task"
-            state = f"; their {mb * count:g} MB of state are not keyed, and lost" if lost else ""
+            state = (
+                f"; their {figures.number(mb * count)} MB of state are not keyed, and lost"
+                if lost
+                else ""
+            )
             yield f"{count} tasks of {name} stop first{state}"
 
 
@@ -197,7 +202,7 @@ def transfer_seconds(
         slow, names = (a if not problem.bandwidth_mbps[a] > 0 else b), problem.nodes
         raise InvalidInput(
             f"node {names[slow]} has no bandwidth, "
-            f"and {mb[k]:g} MB must go from {names[a]} to {names[b]}",
+            f"and {figures.number(float(mb[k]))} MB must go from {names[a]} to {names[b]}",
             resource="bandwidth_mbps",
             needed=float(mb[k]),
             available=0.0,
@@ -224,7 +229,7 @@ def note_lost_state(pieces: Ranges) -> tuple[str, ...]:
         return ()
     tasks = len(distinct(np.stack([pieces.component[lost], pieces.taker[lost]]), axis=1).T)
     mb = float(pieces.mb[lost].sum())
-    return (f"{tasks} tasks start without their state ({mb:g} MB)",)
+    return (f"{tasks} tasks start without their state ({figures.number(mb)} MB)",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from headrace.place.building_blocks.operators import list_operators, take_turns
 from headrace.place.building_blocks.topologies import each_topology
 
 Neighbours = Literal["most", "fewest"]
+NOT_IN_THE_FILE = "Storm's default, as the file gives no worker_max_heap_mb"
 
 
 def storm_ras(
@@ -56,7 +57,11 @@ def storm_ras(
             np.isinf(problem.worker_heap_mb), worker_heap_mb, problem.worker_heap_mb
         ),
     )
-    return first_fit(known, neighbours)
+    if not np.isinf(problem.worker_heap_mb).any():
+        return first_fit(known, neighbours, None)
+    placed = first_fit(known, neighbours, worker_heap_mb)
+    note = f"a worker's heap is {worker_heap_mb:g} MB, {NOT_IN_THE_FILE}"
+    return replace(placed, notes=(*placed.notes, note))
 
 
 def _row(problem: Problem, cpu: float, memory_mb: float) -> Floats:
@@ -65,7 +70,9 @@ def _row(problem: Problem, cpu: float, memory_mb: float) -> Floats:
 
 
 @each_topology
-def first_fit(problem: Problem, neighbours: Neighbours) -> Assignment:
+def first_fit(
+    problem: Problem, neighbours: Neighbours, assumed_heap_mb: float | None
+) -> Assignment:
     """Each executor in turn to the first node, and there the first worker, that can hold it."""
     need = np.stack([problem.task_demand(y) for y in range(len(problem.types))])  # [Y, T, K]
     free = problem.free.copy()
@@ -88,7 +95,8 @@ def first_fit(problem: Problem, neighbours: Neighbours) -> Assignment:
             if workers.any() and fits(needed, free[n]).all():
                 break
         else:
-            raise no_worker_fits(problem, task, need[problem.node_type, task], free, heap)
+            needs = need[problem.node_type, task]
+            raise no_worker_fits(problem, task, needs, free, heap, assumed_heap_mb)
         start[kind[task]] = position
         node[task], worker[task] = n, workers.argmax()
         free[n] -= needed
@@ -146,7 +154,12 @@ def sort_by_availability(free: Floats) -> Ints:
 
 
 def no_worker_fits(
-    problem: Problem, task: int, need: Floats, free: Floats, heap: Floats
+    problem: Problem,
+    task: int,
+    need: Floats,
+    free: Floats,
+    heap: Floats,
+    assumed_heap_mb: float | None,
 ) -> Infeasible:
     """The refusal where no worker, or no node, can take a task."""
     memory, limit = float(need[0, MEMORY]), float(problem.worker_heap_mb[0])
@@ -156,6 +169,8 @@ def no_worker_fits(
             f"no worker can hold `{name}`: it needs {memory:g} memory_mb, "
             f"and the worker heap is {limit:g}"
         )
+        if limit == assumed_heap_mb:
+            message += f" ({NOT_IN_THE_FILE})"
         fix = f"raise worker_max_heap_mb to {memory:g}"
         return Infeasible(
             message, task=name, resource="worker heap", needed=memory, available=limit, fix=fix

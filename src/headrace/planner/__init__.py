@@ -10,6 +10,7 @@ come through here.
     stages.py     all stages, and what moves from the current plan
     trade_off.py  rate against traffic: the plans between both objectives
     cost_curve.py rate against cost around a plan
+    suggesting.py what would have to change for a better plan
 """
 
 from headrace.judge.report import FIGURES
@@ -19,6 +20,7 @@ from headrace.planner.comparing import (
     breaks_headroom,
     compare,
     compare_counts,
+    standing,
     yardstick,
 )
 from headrace.planner.cost_curve import CostCurve, Point, cost_curve
@@ -51,6 +53,7 @@ __all__ = [
     "plan",
     "provision",
     "size",
+    "standing",
     "trade_off",
     "yardstick",
 ]

@@ -12,6 +12,7 @@ from headrace.judge.bounds import bound
 from headrace.judge.report import FIGURES, plannable
 from headrace.judge.survival import broken_headroom
 from headrace.model.problem import Problem
+from headrace.model.progress import begin
 from headrace.model.request import Deadline
 from headrace.model.workload import Workload
 from headrace.planner.limited import answer_within, can_limit
@@ -78,13 +79,14 @@ def best(results: Sequence[Outcome], by: Yardstick | None = None) -> Plan | None
     One that leaves less free than was asked for is behind all that do not.
     """
     feasible = [r for r in results if isinstance(r, Plan) and r.report.feasible]
+    return min(feasible, key=lambda plan: standing(plan, by), default=None)
 
-    def key(plan: Plan) -> tuple[bool, float, int, float]:
-        chosen = by or yardstick("place", plan.objective)
-        nodes = plan.report.nodes_used
-        return (breaks_headroom(plan), chosen.score(plan), nodes, RATE.score(plan))
 
-    return min(feasible, key=key, default=None)
+def standing(plan: Plan, by: Yardstick | None = None) -> tuple[bool, float, int, float]:
+    """What feasible plans are ranked by, the least first."""
+    chosen = by or yardstick("place", plan.objective)
+    nodes = plan.report.nodes_used
+    return (breaks_headroom(plan), chosen.score(plan), nodes, RATE.score(plan))
 
 
 def breaks_headroom(plan: Plan) -> bool:
@@ -104,6 +106,7 @@ def compare(
     """The same problem through many schedulers, one after another."""
     check_objective(objective)
     deadline = None if seconds is None else Deadline(seconds)
+    begin("working out how good any plan could be")
     limit = bound(plannable(problem, objective), FIGURES[objective], deadline=deadline)
 
     def make(one: By) -> Plan:

@@ -66,7 +66,7 @@ def place_for_latency(
         chosen,
         objective="latency",
         limit=bound(problem, FIGURES["latency"], cheap=True),
-        stopped="seconds" if deadline.passed else "done",
+        stopped=deadline.stopped,
         notes=notes,
     )
     return replace(
@@ -117,7 +117,7 @@ def improve(problem: Problem, start: Candidate, seed: int, deadline: Deadline) -
     planned = within_headroom(problem)
     best = start
     for _ in range(TRIES):
-        if deadline.passed:
+        if deadline():
             break
         tried = _neighbour(problem, best.assignment, rng)
         if tried is None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import HeadraceError, InvalidInput
+from headrace.figures import number
 from headrace.judge.diff import Diff, diff
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.ranges import Holders, recounted
@@ -74,7 +75,8 @@ def pair_plans(old: Plan, new: Plan) -> TwoPlans:
     better = relabel(new.problem, running.plan, new.assignment, holders=running.holders)
     notes = running.notes
     if better.saved_mb or better.saved_moves:
-        saved = f"{better.saved_mb:g} MB and {max(better.saved_moves, 0)} moves saved"
+        moves = number(max(better.saved_moves, 0))
+        saved = f"{number(better.saved_mb)} MB and {moves} moves saved"
         notes = (*notes, f"alike nodes and tasks swapped roles: {saved}")
     return TwoPlans(new.problem, running.plan, better.plan, notes, running.holders)
 

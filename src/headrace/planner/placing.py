@@ -12,6 +12,7 @@ from headrace.judge.report import FIGURES, confirm_proof, judge, plannable
 from headrace.model.headroom import name_headroom, within_headroom
 from headrace.model.plan import assignment_from
 from headrace.model.problem import Problem, StatedProof
+from headrace.model.progress import NOW, begin
 from headrace.model.request import Deadline, Request
 from headrace.planner.result import Plan
 from headrace.registry import Algorithm, By, find, introduction
@@ -51,6 +52,7 @@ def place(
     request = Request(objective=objective, seed=seed, steps=steps, deadline=deadline)
     own_ceiling = introduction("place", by).ceiling if problem.headroom else ""
     planned = within_headroom(problem, but=own_ceiling)
+    begin(f"{algorithm.name} places {problem.task_count:,} tasks on {len(problem.nodes):,} nodes")
     try:
         answer = algorithm(planned, request, {**stated, **(options or {})})
     except Infeasible as error:
@@ -59,7 +61,7 @@ def place(
     if assignment.refused and problem.headroom:
         refused = {g: name_headroom(e, problem.headroom) for g, e in assignment.refused.items()}
         assignment = replace(assignment, refused=refused)
-    took, stopped = deadline.elapsed, "seconds" if deadline.passed else "done"
+    took, stopped = deadline.elapsed, deadline.stopped
     notes: tuple[str, ...] = ()
     if bounded and assignment.proof is not None and not (limit is not None and limit.proven):
         found = confirm_proof(planned, assignment, time_to_check(deadline, took))
@@ -68,6 +70,7 @@ def place(
         elif found.of == FIGURES[objective]:
             limit = found
     if limit is None:
+        begin("working out how good any plan could be", NOW.best)
         limit = (
             limit_of(plannable(problem, objective), objective, algorithm, deadline)
             if bounded

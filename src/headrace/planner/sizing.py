@@ -14,6 +14,7 @@ from headrace.judge.report import FIGURES, Report, judge, plannable
 from headrace.judge.thread_rate import thread_rate
 from headrace.model.headroom import headroom_in, name_headroom
 from headrace.model.problem import Assignment, Problem
+from headrace.model.progress import begin
 from headrace.model.request import Deadline, Request
 from headrace.model.sized import Provisioned, Sized, round_down
 from headrace.model.smaller_machines import restore_machines, restore_nodes, shrink_machines
@@ -41,11 +42,12 @@ def size(
     request = Request("rate", seed, steps, deadline, rate)
     if rate is not None:
         workload = at_spout_rate(workload, rate)
+    begin(f"{algorithm.name} chooses task counts")
     sized: Sized = _ask(algorithm, workload, request, options)  # on machines without the headroom
     assignment = sized.assignment
     if assignment is None:  # the algorithm counts tasks and does not place them
         assignment = find("place", DEFAULT)(sized.problem, replace(request, steps=None))
-    stopped = "seconds" if deadline.passed else "done"
+    stopped = deadline.stopped
     limit = Bound("max_rate", sized.bound, False, sized.bound_kind or "trivial")
     notes = sized.notes
     if rate is not None:
@@ -94,6 +96,7 @@ def provision(
     """Machines and counts: most throughput within a budget, or least cost for a rate."""
     algorithm, deadline = find("provision", by), Deadline(seconds)
     request = Request("rate", seed, steps, deadline, rate, budget)
+    begin(f"{algorithm.name} chooses machines")
     found: Provisioned = _ask(algorithm, workload, request, options)
     took = deadline.elapsed
     kind = found.bound_kind or "trivial"
@@ -105,7 +108,7 @@ def provision(
         rate or found.rate,
         Bound(of, found.bound, kind == "exact", kind),
         rented=True,
-        stopped="seconds" if deadline.passed else "done",
+        stopped=deadline.stopped,
         notes=found.notes,
     )
     return Plan(

@@ -31,20 +31,27 @@ def plan(
     *,
     rate: float | None = None,
     budget: float | None = None,
+    rent: bool = False,
     by: Mapping[str, By] | None = None,
     options: Mapping[str, object] | None = None,
     seed: int = 0,
     seconds: float | None = None,
     running: Inputs | None = None,
 ) -> Plan:
-    """Machines (where the files have a catalog and no cluster), counts, places; then what moves.
+    """Machines (where they are rented), counts, places; then what moves.
 
+    Machines of a catalog are rented where the files give no cluster, or with `rent` or a budget.
     `by` names an algorithm per stage. Without a rate and a budget, a cluster is filled for the
     largest rate, and machines are rented for the rates of the files. A plan in the files is the
     current one; `running` is where it runs, if the files were changed since.
     """
     by, workload, document = by or {}, Workload(inputs), inputs.document
-    rents = document.catalog and document.cluster is None and document.inventory is None
+    if (rent or budget is not None) and not document.catalog:
+        raise InvalidInput(
+            "no machines to rent: give a file with `catalog`, or ask for a rate on the cluster"
+        )
+    given = document.cluster is not None or document.inventory is not None
+    rents = document.catalog and (rent or budget is not None or not given)
     first = "provision" if rents else "size"
     check_stages(by, first)
     chosen = by.get(first, DEFAULT)
@@ -53,13 +60,8 @@ def plan(
         found = provision(
             workload, chosen, budget=budget, rate=rate, options=options, seed=seed, seconds=seconds
         )
-    elif budget is None:
-        found = size(workload, chosen, rate=rate, options=options, seed=seed, seconds=seconds)
     else:
-        raise InvalidInput(
-            "a budget buys machines, but the files give a cluster: "
-            "leave the cluster out, or ask for a rate"
-        )
+        found = size(workload, chosen, rate=rate, options=options, seed=seed, seconds=seconds)
     found, placer = place_again(found, workload, by.get("place"), seed, seconds)
     found = replace(found, stages={first: found.scheduler, "place": placer})
     if document.plan is None:
@@ -76,7 +78,7 @@ def check_stages(by: Mapping[str, By], first: str) -> None:
     if first == "size" and "provision" in by:
         raise InvalidInput(
             "no machines are rented where the files give a cluster: "
-            "leave the cluster out, or choose `size=` instead"
+            "say --rent, or choose `size=` instead"
         )
     if first == "provision" and "size" in by:
         raise InvalidInput(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -28,6 +29,7 @@ from headrace.spark import environment
 
 STARTS_WITHIN_S = 180
 # Less compiling at the start: a fleet is not there for peak speed.
+SECRET = "spark.authenticate.secret"
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Enters a node's network namespace and control group, asks the kernel (Linux) to kill the process
 # when its parent ends, however that happens, and then becomes the command that follows. All in one
@@ -59,6 +61,7 @@ class Fleet:
     pid: int  # of the process that all daemons end with
     limits: tuple[Limit, ...] = ()  # in force
     host: str = LOOPBACK  # of the master, and of drivers
+    secret: str = ""  # without it no program of this machine can give the fleet anything to run
 
     @property
     def hosts(self) -> dict[str, str]:
@@ -73,6 +76,7 @@ class Fleet:
             "spark.driver.extraJavaOptions": QUICK_START,
             "spark.driver.host": self.host,
             "spark.driver.bindAddress": self.host,
+            **({"spark.authenticate": "true", SECRET: self.secret} if self.secret else {}),
         }
 
     def has_machines(self, machines: Sequence[Machine]) -> bool:
@@ -112,8 +116,9 @@ def local_fleet(
         page_port = free_port(ground.host)
         master = f"spark://{ground.host}:{chosen}"
         page = f"http://{ground.host}:{page_port}/json/"
-        fleet = Fleet(master, page, housed, os.getpid(), tuple(limits), ground.host)
-        _start_daemons(fleet, ground, Daemons(folder, master, ending), chosen, page_port)
+        secret = secrets.token_hex(32)
+        fleet = Fleet(master, page, housed, os.getpid(), tuple(limits), ground.host, secret)
+        _start_daemons(fleet, ground, Daemons(folder, fleet, ending), chosen, page_port)
         yield fleet
 
 
@@ -138,14 +143,15 @@ def _start_daemons(
 class Daemons:
     """Spark's processes of a fleet, each with a log file; they end when the stack does."""
 
-    def __init__(self, folder: Path, master: str, ending: ExitStack) -> None:
+    def __init__(self, folder: Path, fleet: Fleet, ending: ExitStack) -> None:
         self.folder, self._ending = folder, ending
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._variables = {
             **os.environ,
-            **environment(master, os.environ),
+            **environment(fleet.master, os.environ),
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
+            "SPARK_DAEMON_JAVA_OPTS": f"{QUICK_START} -Dspark.authenticate=true",
+            "_SPARK_AUTH_SECRET": fleet.secret,  # not among the arguments, which all can see
         }
 
     def start(self, name: str, room: Room, command: Sequence[str], **variables: str) -> None:

@@ -121,6 +121,7 @@ def supervise(
     state = folder / "fleet.json"
     with local_fleet(machines_of(files), folder, port=port, limits=limits) as fleet:
         write_whole(state, json.dumps(asdict(fleet)), durable=True)
+        state.chmod(0o600)  # it holds the secret
         try:
             while not ended.wait(1.0) and ask_master(fleet) is not None:
                 pass

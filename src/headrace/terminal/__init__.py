@@ -4,10 +4,10 @@
 commands that print for people import this, because it loads rich; `--json` does not need it.
 """
 
-from headrace.terminal.changes import difference, what_if
+from headrace.terminal.changes import difference, what_if, who_moves
 from headrace.terminal.console import remarks, show
 from headrace.terminal.plans import plan
-from headrace.terminal.reasons import explanation, stream_table
+from headrace.terminal.reasons import explanation, stream_table, suggestions
 from headrace.terminal.runs import live_run
 from headrace.terminal.schedulers import comparison, scheduler_list
 from headrace.terminal.simulations import simulation, simulations
@@ -30,6 +30,8 @@ __all__ = [
     "simulation",
     "simulations",
     "stream_table",
+    "suggestions",
     "trade_off",
     "what_if",
+    "who_moves",
 ]

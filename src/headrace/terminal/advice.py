@@ -46,7 +46,17 @@ def _parts(found: Advice) -> Iterator[RenderableType]:
 
 
 def _curve(found: Advice) -> RenderableType:
-    grid = table("executors", "cores", "time", "", "core-hours", "cost", words=(3,), left=0)
+    grid = table(
+        "executors",
+        "cores",
+        "time",
+        "",
+        "core-hours",
+        "cost",
+        words=(3,),
+        left=0,
+        drop=("", "cost", "core-hours"),
+    )
     longest = max(p.wall_s for p in found.curve)
     for p in found.curve:
         grid.add_row(
@@ -62,7 +72,7 @@ def _curve(found: Advice) -> RenderableType:
 
 
 def _settings(found: Advice) -> RenderableType:
-    grid = table("setting", "value", "why", left=3)
+    grid = table("setting", "value", "why", left=3, prose=(2,), drop=())
     for setting in found.settings:
         grid.add_row(setting.name, setting.value, setting.reason)
     return grid
@@ -71,7 +81,9 @@ def _settings(found: Advice) -> RenderableType:
 def _findings(found: Advice) -> Iterator[RenderableType]:
     if not found.findings:
         return
-    grid = table("seconds", "what", "where", "evidence", left=0, words=(1, 2, 3))
+    grid = table(
+        "seconds", "what", "where", "evidence", left=0, words=(1, 2), prose=(3,), drop=("where",)
+    )
     for f in found.findings[:MOST_FINDINGS]:
         seconds = NONE if f.seconds is None else number(f.seconds)
         grid.add_row(seconds, f.kind, f.stage or "", f.evidence)

@@ -6,17 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from headrace.errors import HeadraceError
 from headrace.figures import amounts, change, figure, number
-from headrace.judge.diff import Diff, diff
+from headrace.judge.diff import Diff, Moved, diff
 from headrace.judge.report import FIGURES
 from headrace.planner.result import Outcome, Plan
-from headrace.terminal.console import MOST_ROWS, count_rest, remarks, table
-from headrace.words import plan_of, plans_of, task_counts
+from headrace.terminal.console import MOST_ROWS, Grid, bullets, count_rest, remarks, table
+from headrace.words import name_tasks, plan_of, plans_of, task_counts, what_gets_worse
 
 Pair = tuple[object, object]  # a figure before and after
 
@@ -32,7 +30,7 @@ def what_if(
     if len(after) == 1 and len(plans) == 2:
         return _one_plan(plans[0], plans[1], title)
     name = FIGURES[after[0].objective]
-    grid = table("scheduler", f"{name} without it", "with it", "change", title=escape(title))
+    grid = table("scheduler", f"{name} without it", "with it", "change", title=title)
     for a, b in zip(before, after, strict=True):
         _add_figure(grid, a.scheduler, (_figure_of(a, name), _figure_of(b, name)))
     return grid
@@ -48,14 +46,14 @@ def _one_plan(before: Plan, after: Plan, title: str) -> RenderableType:
         (before.problem, before.assignment, before.report),
         (after.problem, after.assignment, after.report),
     )
-    grid = table("figure", "without it", "with it", "change", title=escape(title))
+    grid = table("figure", "without it", "with it", "change", title=title)
     for name, pair in found.figures.items():
         if pair != (None, None):
             _add_figure(grid, name.replace("_", " "), pair)
     for name, pair in _counts(task_counts(before.problem), task_counts(after.problem)):
-        _add_figure(grid, f"tasks of {escape(name)}", pair)
+        _add_figure(grid, f"tasks of {name}", pair)
     for kind, pair in _counts(before.machines or {}, after.machines or {}):
-        _add_figure(grid, f"machines {escape(kind)}", pair)
+        _add_figure(grid, f"machines {kind}", pair)
     moved = f"{len(found.moved):,} tasks are elsewhere, {found.stayed:,} where they were."
     return Group(grid, Text(moved))
 
@@ -68,7 +66,7 @@ def _counts(old: Mapping[str, int], new: Mapping[str, int]) -> Iterator[tuple[st
             yield name, pair
 
 
-def _add_figure(grid: Table, name: str, pair: Pair) -> None:
+def _add_figure(grid: Grid, name: str, pair: Pair) -> None:
     grid.add_row(name, *map(figure, pair), change(*pair))
 
 
@@ -77,13 +75,37 @@ def difference(found: Diff, transfer: Mapping[str, Any] | None = None) -> Render
     figures = table("figure", "before", "after", "change")
     for name, pair in found.figures.items():
         _add_figure(figures, name.replace("_", " "), pair)
-    moves = table("task", "from", "to", "state MB", left=3)
-    for m in found.moved[:MOST_ROWS]:
-        moves.add_row(escape(m.task), escape(m.source), escape(m.target), number(m.state_mb))
-    count_rest(moves, len(found.moved))
+    moves = table("tasks", "from", "to", "state MB", left=3, drop=("state MB",))
+    rows = group_moves(found)
+    for tasks, source, target, state_mb in rows[:MOST_ROWS]:
+        moves.add_row(tasks, source, target, number(state_mb))
+    count_rest(moves, len(rows))
     notes = () if transfer is None else transfer["notes"]
     shown = [figures, moves] if found.moved else [figures]
-    return Group(Text(_moves_in_words(found, transfer)), *shown, *remarks(notes))
+    worse = bullets("Worse:", what_gets_worse(found.figures), "yellow")
+    return Group(Text(_moves_in_words(found, transfer)), *shown, *remarks(notes), *worse)
+
+
+def who_moves(found: Diff) -> RenderableType:
+    """Which tasks go where, and what gets worse; below the steps that say when."""
+    lines = [f"{tasks}: {source} -> {target}" for tasks, source, target, _ in group_moves(found)]
+    worse = bullets("Worse:", what_gets_worse(found.figures), "yellow")
+    return Group(*bullets("Moves:", lines, ""), *worse)
+
+
+def group_moves(found: Diff) -> list[tuple[str, str, str, float]]:
+    """Tasks that go the same way, with that way and their state: `count 5-6`."""
+    ways: dict[tuple[str, str, str], list[Moved]] = {}
+    for m in found.moved:
+        component, dot, nth = m.task.rpartition(".")
+        numbered = bool(dot) and nth.isdigit()
+        ways.setdefault((component if numbered else m.task, m.source, m.target), []).append(m)
+    rows: list[tuple[str, str, str, float]] = []
+    for (component, source, target), tasks in ways.items():
+        numbers = [int(m.task.rpartition(".")[2]) for m in tasks if m.task != component]
+        name = name_tasks(component, sorted(numbers)) if numbers else component
+        rows.append((name, source, target, sum(m.state_mb for m in tasks)))
+    return rows
 
 
 def _moves_in_words(found: Diff, transfer: Mapping[str, Any] | None) -> str:

@@ -1,19 +1,17 @@
-"""One plan: its headline, its nodes, what is wrong with it and what was assumed."""
+"""One plan: the verdict, where tasks go, its figures, what is wrong and what was assumed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from headrace.figures import number
 from headrace.judge.report import Report
 from headrace.planner.result import Plan
-from headrace.terminal.console import MOST_ROWS, bullets, count_rest, table
-from headrace.words import headline, with_fix
+from headrace.terminal.console import MOST_ROWS, Grid, Listing, bullets, count_rest, table
+from headrace.words import other_figures, placement, verdict, with_fix
 
 BAR_WIDTH = 10
 
@@ -21,28 +19,38 @@ Row = Mapping[str, float | None]
 
 
 def plan(shown: Plan) -> RenderableType:
-    """A plan: its headline, its nodes, what is wrong with it and what was assumed."""
+    """A plan: the verdict, where tasks go, its figures, what is wrong and what was assumed."""
     report = shown.report
+    nodes = sorted(report.nodes, key=lambda name: -_load(report.nodes[name]))
+    lines = placement(shown, nodes[:MOST_ROWS])
+    if len(nodes) > MOST_ROWS:
+        lines.append(("..", [f"and {len(nodes) - MOST_ROWS:,} more nodes; --out FILE has all"]))
     unplaced = [
         f"{name}: {with_fix(error['message'], error['fix'])}"
         for name, error in report.unplaced.items()
     ]
     return Group(
-        Text(headline(shown)),
-        _node_table(report),
+        Text(verdict(shown), style="bold" if report.feasible else "bold red"),
+        Text(""),
+        Listing(lines),
+        Text(""),
+        Text(" ".join(other_figures(shown))),
+        _node_table(report, nodes),
         *bullets("Broken rules:", [v.message for v in report.violations], "red"),
         *bullets("Not placed:", unplaced, "red"),
         *bullets("Notes:", report.notes, "dim"),
     )
 
 
-def _node_table(report: Report) -> Table:
+def _node_table(report: Report, nodes: Sequence[str]) -> Grid:
     """The nodes in use, the fullest first."""
-    grid = table("node", "tasks", "workers", "cpu", "", "memory MB", "out Mbit/s", "in Mbit/s")
-    rows = sorted(report.nodes.items(), key=lambda item: -_load(item[1]))
-    for name, row in rows[:MOST_ROWS]:
+    columns = ("node", "tasks", "workers", "cpu", "", "memory MB", "out Mbit/s", "in Mbit/s")
+    drop = ("", "in Mbit/s", "out Mbit/s", "workers", "memory MB")
+    grid = table(*columns, words=(4,), drop=drop)
+    for name in nodes[:MOST_ROWS]:
+        row = report.nodes[name]
         grid.add_row(
-            escape(name),
+            name,
             number(row["tasks"]),
             f"{row['workers']}/{row['slots']}",
             _use(row, "cpu"),
@@ -51,7 +59,7 @@ def _node_table(report: Report) -> Table:
             number(row["out_mbps"]),
             number(row["in_mbps"]),
         )
-    count_rest(grid, len(rows), " nodes")
+    count_rest(grid, len(nodes), " nodes")
     return grid
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
+from rich.text import Text
 
 from headrace.figures import NONE, duration, number, percent, sustained_rate
-from headrace.planner import Yardstick, best, yardstick
+from headrace.planner import Yardstick, best, standing, yardstick
 from headrace.planner.result import Outcome, Plan
 from headrace.registry import Entry
 from headrace.terminal.console import bullets, table
-from headrace.words import plan_of, plans_of, reasons
+from headrace.words import plan_of, plans_of, reasons, winners
 
 if TYPE_CHECKING:
     from headrace.simulate.result import Simulation
@@ -52,7 +52,7 @@ def comparison(
     by: Yardstick | None = None,
     simulated: Mapping[str, Simulation] | None = None,
 ) -> RenderableType:
-    """One row per scheduler with its ratio to the best feasible plan, and why some are out."""
+    """One row per scheduler, the best first, why some are out, and who wins at what."""
     chosen = by or yardstick("place", results[0].objective)
     winner = best(results, chosen)
     name = chosen.name.replace("_", " ")
@@ -60,9 +60,10 @@ def comparison(
     columns = COUNTED if counted else COLUMNS
     shown = [column for column in columns if not counted or column != name]
     extra = SIMULATED if simulated is not None else {}
-    grid = table("scheduler", "feasible", name, "ratio", *shown, *extra, left=2)
+    figures = (name, "ratio", *shown, *extra)
+    grid = table("scheduler", "feasible", *figures, left=2, drop=_left_out_first(shown, extra))
     out: list[str] = []
-    for result in results:
+    for result in ranked(results, chosen):
         plan = plan_of(result)
         cells = ["refused", *[NONE] * (len(shown) + 2)]
         if plan is not None:
@@ -75,7 +76,37 @@ def comparison(
         if broken:
             more = f" (+{len(broken) - 1})" if len(broken) > 1 else ""
             out.append(f"{result.scheduler}: {broken[0].splitlines()[0]}{more}")
-    return Group(grid, *bullets("Refused or breaking a rule:", out, "dim"))
+    said = bullets("Refused or breaking a rule:", out, "dim")
+    notes = bullets("Notes:", own_notes(plans_of(results)), "dim")
+    return Group(grid, *said, *notes, Text(winners(results, chosen), "bold"))
+
+
+def ranked(results: Sequence[Outcome], by: Yardstick) -> list[Outcome]:
+    """The best first: feasible plans, then others, then refusals, each as they were asked."""
+
+    def key(result: Outcome) -> tuple[object, ...]:
+        plan = plan_of(result)
+        if plan is None or not plan.report.feasible:
+            return (2 if plan is None else 1,)
+        return (0, *standing(plan, by))
+
+    return sorted(results, key=key)
+
+
+def own_notes(plans: Sequence[Plan]) -> list[str]:
+    """What schedulers remark on their plans, each remark once."""
+    by_note: dict[str, list[str]] = {}
+    for plan in plans:
+        for note in plan.assignment.notes:
+            by_note.setdefault(note, []).append(plan.scheduler)
+    return [f"{', '.join(names)}: {note}" for note, names in by_note.items()]
+
+
+def _left_out_first(shown: Sequence[str], extra: Mapping[str, object]) -> list[str]:
+    """Columns that are left out where there is no room, in this order."""
+    first = [name for name in ("workers", "inter-worker", "time") if name in shown]
+    rest = [name for name in (*extra, *shown) if name not in first]
+    return [*first, *reversed(rest)]
 
 
 def _first_cells(plan: Plan, by: Yardstick, winner: Plan | None) -> list[str]:
@@ -92,7 +123,8 @@ def _gap(plan: Plan) -> str:
 
 def scheduler_list(found: Sequence[Entry]) -> RenderableType:
     """What schedulers there are."""
-    grid = table("scheduler", "folder", "maturity", "what it does", "source", left=5)
+    columns = ("scheduler", "folder", "maturity", "what it does", "source")
+    grid = table(*columns, left=5, prose=(3, 4), drop=("source", "folder", "maturity"))
     for e in found:
-        grid.add_row(e.name, e.folder, e.maturity, escape(e.summary), escape(e.source))
+        grid.add_row(e.name, e.folder, e.maturity, e.summary, e.source)
     return grid

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.text import Text
 
 from headrace.figures import NONE, number, percent, plural
@@ -31,13 +30,13 @@ def simulation(found: Simulation) -> RenderableType:
     for name, row in list(found.sinks.items())[:MOST_ROWS]:
         latency = row["latency_ms"]
         cells = (number(latency[key]) for key in ("mean", "p50", "p95", "p99"))
-        sinks.add_row(escape(name), number(row["throughput_per_s"]), *cells)
+        sinks.add_row(name, number(row["throughput_per_s"]), *cells)
     nodes = table("node", "cpu", "", "link out", "link in", "waiting")
     rows = sorted(found.nodes.items(), key=lambda item: -(item[1]["cpu"] or 0.0))
     for name, use in rows[:MOST_ROWS]:
         cpu = use["cpu"]
         nodes.add_row(
-            escape(name),
+            name,
             NONE if cpu is None else percent(cpu),
             bar(cpu or 0.0),
             _share(use["link_out"]),
@@ -63,7 +62,7 @@ def simulations(found: Sequence[Simulation]) -> RenderableType:
             number(latency["p50"]),
             number(latency["p99"]),
             "yes" if one.stable else "no",
-            NONE if limit is None else escape(f"{limit[0]}, {percent(limit[1])}"),
+            NONE if limit is None else f"{limit[0]}, {percent(limit[1])}",
         )
     return grid
 

@@ -13,7 +13,9 @@ from headrace.terminal.plans import bar
 
 def trade_off(found: TradeOff) -> RenderableType:
     """One row per plan with a bar for either figure, and which one to take."""
-    grid = table("plan", "between nodes", "", "sustained", "", "nodes", words=(2, 4))
+    grid = table(
+        "plan", "between nodes", "", "sustained", "", "nodes", words=(2, 4), drop=("", "nodes")
+    )
     most = max(plan.report.inter_node_traffic for plan in found.plans)
     highest = max(plan.report.max_rate or 0.0 for plan in found.plans)
     for i, plan in enumerate(found.plans, 1):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.text import Text
 
 from headrace.figures import NONE, number
@@ -31,15 +30,17 @@ def moves(found: Moves, gains: Sequence[Arrival] = ()) -> RenderableType:
     words += f"nothing is quicker than {number(found.bound)} {clock}."
     if gains:
         words += f" A task pauses for at most {number(max(g.pause_s for g in gains))} s; "
-        words += f"traffic between nodes falls by {number(sum(g.gain for g in gains))} tuples/s."
+        gained = sum(g.gain for g in gains)
+        way = "falls" if gained >= 0 else "GROWS"
+        words += f"traffic between nodes {way} by {number(abs(gained))} tuples/s."
     gain = ["gain"] if gains else []
     ranges = ["key groups"] if any(step.ranges for step in found.steps) else []
     columns = ("step", f"cost {clock}", "transfers", *ranges, *gain)
-    grid = table(*columns, left=0, words=[2, 3] if ranges else [2])
+    grid = table(*columns, left=0, prose=[2, 3] if ranges else [2], drop=["key groups"])
     for i, step in enumerate(found.steps[:MOST_ROWS]):
         better = [number(gains[i].gain)] if gains else []
-        which = [escape(_ranges(step))] if ranges else []
-        grid.add_row(str(i + 1), number(step.cost), escape(_transfers(step)), *which, *better)
+        which = [_ranges(step)] if ranges else []
+        grid.add_row(str(i + 1), number(step.cost), _transfers(step), *which, *better)
     count_rest(grid, len(found.steps), " steps")
     return Group(Text(words), grid, *remarks(found.notes))
 
@@ -83,14 +84,14 @@ def _ranges(step: Step) -> str:
 
 def class_tables(classes: Sequence[Class], superclasses: Sequence[Superclass]) -> RenderableType:
     """Node pairs that exchange the same, and the chains that targets receive as whole blocks."""
-    pairs = table("class", "units of a pair", "pairs", title="Classes", left=0, words=[2])
+    pairs = table("class", "units of a pair", "pairs", title="Classes", left=0, prose=[2])
     for c in classes:
         rest = len(c.pairs) - MOST_PAIRS
         shown = " ".join(f"({p},{q})" for p, q in c.pairs[:MOST_PAIRS])
         more = f" and {rest:,} more" if rest > 0 else ""
         pairs.add_row(str(c.number), str(c.units), shown + more)
     columns = ("superclass", "offset", "class: units", "units")
-    chains = table(*columns, title="Superclasses", left=0, words=[2])
+    chains = table(*columns, title="Superclasses", left=0, prose=[2])
     for s in superclasses:
         chain = ", ".join(f"{k}: {u}" for k, u in s.chain)
         chains.add_row(str(s.number), str(s.offset), chain, str(sum(u for _, u in s.chain)))
@@ -107,9 +108,9 @@ def safe_order(order: SafeOrder) -> RenderableType:
     for i, m in enumerate(order.moves[:MOST_ROWS]):
         grid.add_row(
             f"{i + 1} {m.kind}",
-            escape(m.task),
-            escape(m.source or NONE),
-            escape(m.target),
+            m.task,
+            m.source or NONE,
+            m.target,
             str(m.worker),
             number(m.mb),
             number(m.seconds),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from headrace.model.arrays import Ints
+from headrace.model.progress import NOW
 from headrace.solve.least_traffic.anneal import Cooling, anneal
 from headrace.solve.least_traffic.construct import Bench, new_bench
 from headrace.solve.least_traffic.ledger import (
@@ -115,6 +116,8 @@ class Search:
             made = anneal(self.terms, self.state, self.ledger, part, cooling)
             done += max(made, 1)
             self.made += made
+            if self.found:
+                NOW.best = float(self.ledger.tally[BEST_COST])
             if self.deadline is not None and self.deadline():
                 raise OutOfTime
             if until_fits and not self.overloaded:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.model.arrays import distinct
+from headrace.model.progress import NOW
 from headrace.solve.instance import Instance
 from headrace.solve.proof.bound import few_node_classes, most_kept_at_all
 from headrace.solve.proof.certificate import Bounds, Estimate, kept_bounds
@@ -66,6 +67,7 @@ def crossing_bound_by_topology(
             best.crossing = max(best.crossing, best.total - estimate.upper)
             best.hoped = max(best.total - estimate.hoped, best.crossing)
             best.spent, best.looking = best.looking, 0.0
+            NOW.bound = float(sum(t.crossing for t in topologies if t is not None))
     value = float(sum(t.crossing for t in topologies if t is not None))
     return (value, "column-generation") if value > 0.0 else (0.0, "trivial")
 
