@@ -12,10 +12,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from production_like import real_or_generated
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-PRODUCTION = DATA / "production_cluster.json"
-LARGE_PRODUCTION = DATA / "production_cluster_large.json"
+PRODUCTION = real_or_generated(
+    DATA / "production_cluster.json", seed=1, nodes=80, racks=2, topologies=50
+)
+LARGE_PRODUCTION = real_or_generated(
+    DATA / "production_cluster_large.json",
+    seed=2,
+    nodes=1312,
+    racks=16,
+    topologies=40,
+    times=16,
+    cpu=3500,
+    memory_mb=178_000,
+    slots=50,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from headrace.registry import FOLDERS, Entry, entries
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 GENERATED = "<!-- Written by docs/generate.py from the code; change that, and run `make docs`. -->"
+WIDTHS = {"terminal_width": 96, "max_content_width": 96}
 QUESTIONS = {
     "place": "Which task in which worker on which node?",
     "size": "How many tasks of each component?",
@@ -83,19 +84,20 @@ def commands() -> str:
         "What `headrace COMMAND --help` prints.",
         "Several files are merged; the [file format](format.md) says how.",
     ]
-    for name, command in _commands(main, "headrace"):
-        context = click.Context(command, info_name=name, terminal_width=96, max_content_width=96)
-        lines += ["", f"## {name}", "", "```text", context.get_help().rstrip(), "```"]
+    for context in _commands(click.Context(main, info_name="headrace", **WIDTHS)):
+        text = context.get_help().rstrip()
+        lines += ["", f"## {context.command_path}", "", "```text", text, "```"]
     return "\n".join(lines) + "\n"
 
 
-def _commands(group: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+def _commands(context: click.Context) -> Iterator[click.Context]:
     """Every command below a group, in the order of the alphabet."""
-    for key, command in sorted(getattr(group, "commands", {}).items()):
+    for name, command in sorted(getattr(context.command, "commands", {}).items()):
+        inner = click.Context(command, context, name, **WIDTHS)
         if isinstance(command, click.Group):
-            yield from _commands(command, f"{name} {key}")
+            yield from _commands(inner)
         else:
-            yield f"{name} {key}", command
+            yield inner
 
 
 def api() -> str:
