@@ -77,7 +77,7 @@ class Reader:
             return "".join(map(self.command, commands(block.code)))
         if block.language == "python":
             printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):
+            with contextlib.chdir(self.folder), contextlib.redirect_stdout(printed):
                 exec(compile(block.code, "document", "exec"), self.names)  # noqa: S102 - our own
             return printed.getvalue()
         if block.language == "toml":
