@@ -27,7 +27,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -242,7 +242,7 @@ def _json_fault(text: str) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def time_limit() -> Iterator[None]:
+def time_limit() -> Generator[None]:
     """Raise `TooLong` where the processor was busy for longer than a command may take."""
 
     def stop(*_: object) -> None:
@@ -258,7 +258,7 @@ def time_limit() -> Iterator[None]:
 
 
 @contextmanager
-def fds_captured() -> Iterator[Any]:
+def fds_captured() -> Generator[Any]:
     """What is written past Python, by libraries: as a function that gives it afterwards."""
     kept = [os.dup(1), os.dup(2)]
     sys.stdout.flush()

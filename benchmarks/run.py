@@ -35,6 +35,7 @@ BENCHMARKS = (
     "adapting",
     "laboratory",
     "advising",
+    "fuzzing",
 )
 
 

@@ -24,16 +24,16 @@ def test_sentences_about_a_plan_say_what_it_means() -> None:
     together, spread = judge_plan(problem, TOGETHER, "tight"), judge_plan(problem, SPREAD, "wide")
     assert (found := plan_of(spread)) is not None
     assert headline(found) == (
-        "wide: feasible. 400 of 800 tuples/s cross between nodes (50 % stay inside), "
-        "750 between workers. 2 of 3 nodes, 3 workers. "
-        "Sustains 1.67× the given rates; bottleneck node n1: cpu. "
+        "Feasible, although the best possible is 0: 400 of 800 tuples/s cross between nodes. "
+        "n1 is the bottleneck with 40 % of its cpu left. "
+        "By wide. 50 % of the traffic stays inside nodes, 750 tuples/s cross between workers. "
+        "2 of 3 nodes, 3 workers. Sustains 1.67× the given rates. "
         "Left free on the fullest node: 40 % of its cpu, 81 % of its memory_mb. "
         "Any one node may be lost. "
-        "A batch takes 600 ms of work. "
-        "The best possible traffic between nodes is 0 (exact bound)."
+        "A batch takes 600 ms of work."
     )
     assert (best := plan_of(together)) is not None
-    assert headline(best).endswith("No plan can do better in traffic between nodes (exact bound).")
+    assert headline(best).startswith("Proven optimal: 0 of 800 tuples/s cross between nodes. ")
     assert plan_of(refuse_plan(problem)) is None
     assert reasons(refuse_plan(problem), fixes=True) == ["cannot cut cycles; use a3-storm"]
     assert reasons(judge_plan(problem, OVERLOADED))[0] == "node n3: cpu needed 90, free 25"

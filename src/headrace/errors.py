@@ -8,7 +8,10 @@ HeadraceError
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
+
+LONG_WORD = re.compile(r"(\S{100})\S{60,}(\S{40})")  # of 200 characters or more
 
 
 class HeadraceError(Exception):
@@ -26,6 +29,7 @@ class HeadraceError(Exception):
         available: float | None = None,
         fix: str | None = None,
     ) -> None:
+        message = cut_long_words(message)
         super().__init__(message)
         self.message = message
         self.task = task
@@ -63,3 +67,8 @@ class Infeasible(HeadraceError):
     """No complete plan exists, or the algorithm found none."""
 
     kind = "infeasible"
+
+
+def cut_long_words(text: str) -> str:
+    """The text with the middle of very long words left out: a file may have keys of any length."""
+    return LONG_WORD.sub(r"\1…\2", text)

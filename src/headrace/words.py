@@ -5,13 +5,12 @@ Needs no library to print with, so that `--json` loads none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from headrace.figures import (
     DUST,
     amounts,
-    change,
     duration,
     factor,
     number,
@@ -27,12 +26,8 @@ if TYPE_CHECKING:
     from headrace.judge.report import Report
     from headrace.model.problem import Problem
     from headrace.model.read import Inputs
-    from headrace.planner import Yardstick
     from headrace.simulate.result import Simulation
 
-MOST_NAMES = 3  # in a sentence
-MOST_ITEMS = 24  # components that are named on one node
-MOST_RANGES = 6  # of tasks of one component on one node; where there are more, they are counted
 
 STATES = ("feasible", "incomplete", "infeasible", "refused")  # of a result, best first
 
@@ -46,11 +41,6 @@ FIGURE_NAMES = {
     "latency_p99_ms": "predicted latency of 99 %",
     "cost": "cost",
 }  # figure of a report -> what it is called in a sentence
-
-WORSE_IF_MORE = {
-    "inter_node_traffic": True, "inter_worker_traffic": True, "network_distance": True,
-    "nodes_used": True, "max_rate": False, "batch_seconds": True, "balance": True, "cost": True,
-}  # fmt: skip
 
 
 def plan_of(result: Outcome) -> Plan | None:
@@ -100,66 +90,6 @@ def result_in_a_line(result: Outcome) -> str:
     return f"{FIGURE_NAMES[figure]} {value}{far}"
 
 
-def winners(results: Iterable[Outcome], by: Yardstick) -> str:
-    """Who is best at what, of those whose plans are feasible, in a sentence."""
-    plans = [plan for plan in plans_of(results) if plan.report.feasible]
-    if not plans:
-        return "None has a feasible plan."
-    if len(plans) == 1:
-        return f"Only {plans[0].scheduler} has a feasible plan."
-    contests: dict[str, tuple[str, Callable[[Plan], float | None]]] = {
-        by.name: (f"best in {FIGURE_NAMES.get(by.name, by.name)}", by.value),
-        "inter_node_traffic": ("least traffic between nodes", _figure("inter_node_traffic")),
-        "max_rate": ("highest sustained rate", _figure("max_rate")),
-        "nodes_used": ("fewest nodes", _figure("nodes_used")),
-    }
-    said: list[str] = []
-    for name, (words, value) in contests.items():
-        more = by.more if name == by.name else name == "max_rate"
-        known = [(p, v) for p in plans if (v := value(p)) is not None]
-        if not known:
-            continue
-        top = (max if more else min)(v for _, v in known)
-        first = [p for p, v in known if abs(v - top) <= DUST * max(abs(top), 1.0)]
-        if len(first) == len(plans):
-            continue  # all are equal: nobody wins
-        shown = _name_some([p.scheduler for p in first])
-        figure = sustained_rate(top, first[0].absolute) if name == "max_rate" else number(top)
-        said.append(f"{words}: {shown} ({figure})")
-    sentence = "; ".join(said) or "all feasible plans are equally good"
-    return f"{sentence[0].upper()}{sentence[1:]}."
-
-
-def _figure(name: str) -> Callable[[Plan], float | None]:
-    return lambda plan: getattr(plan.report, name)
-
-
-def _name_some(names: Sequence[str]) -> str:
-    """Some names, and how many more there are."""
-    if len(names) > MOST_NAMES:
-        return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def what_gets_worse(figures: Mapping[str, tuple[Any, Any]]) -> list[str]:
-    """The figures of two plans in which the second is worse, a line each."""
-    said: list[str] = []
-    for name, (before, after) in figures.items():
-        if name == "feasible":
-            if before and not after:
-                said.append("the new plan is not feasible")
-            continue
-        if name not in WORSE_IF_MORE or not isinstance(before, int | float):
-            continue
-        if not isinstance(after, int | float):
-            continue
-        grows = after - before if WORSE_IF_MORE[name] else before - after
-        if grows > DUST * max(abs(before), abs(after), 1.0):
-            what = FIGURE_NAMES.get(name, name.replace("_", " "))
-            said.append(f"{what} {number(before)} -> {number(after)}, {change(before, after)}")
-    return said
-
-
 def case_in_a_line(inputs: Inputs) -> str:
     """A case as Python prints it, also where it is not complete."""
     from headrace.model.cluster import nodes_of
@@ -187,17 +117,16 @@ def headline(plan: Plan) -> str:
 
 def verdict(plan: Plan) -> str:
     """What a reader wants to know first: how good it is, at what, and what limits it."""
-    report = plan.report
+    report, found = plan.report, _answer(plan)
+    if report.feasible:
+        return " ".join([f"{_how_good(report)}: {found}.", *_limit(plan)])
     broken = reasons(plan)
-    if report.violations:
-        more = f" (and {plural(len(broken) - 1, 'more reason')})" if len(broken) > 1 else ""
-        judged = f"Not feasible: {broken[0]}{more}."
-    elif report.unplaced:
+    more = f" (and {plural(len(broken) - 1, 'more reason')})" if len(broken) > 1 else ""
+    judged = f"Not feasible: {broken[0]}{more}."
+    if not report.violations:
         all_ = plural(len(plan.problem.topologies), "topology", "topologies")
         judged = f"Partial: {number(len(report.unplaced))} of {all_} not placed."
-    else:
-        judged = f"{_how_good(report)}:"
-    return " ".join([judged, f"{_answer(plan)}.", *_limit(plan)])
+    return " ".join([judged, f"{found[0].upper()}{found[1:]}.", *_limit(plan)])
 
 
 def _how_good(report: Report) -> str:
@@ -245,7 +174,10 @@ def _limit(plan: Plan) -> list[str]:
     if rate < 1 - DUST:
         return [f"{who} is the bottleneck ({limit.resource}): it carries {factor(rate)} the rates."]
     of = "" if limit.task is not None else f" of its {limit.resource}"
-    return [f"{who} is the bottleneck with {percent(max(1 - 1 / rate, 0.0))}{of} left."]
+    left, row = 1 - 1 / rate, plan.report.nodes.get(limit.node or "", {})
+    if limit.resource == "cpu" and (capacity := row.get("cpu_capacity")):
+        left = 1 - ((row["cpu"] or 0.0) + (row["cpu_taken"] or 0.0)) / capacity  # not all grows
+    return [f"{who} is the bottleneck with {percent(max(left, 0.0))}{of} left."]
 
 
 def other_figures(plan: Plan) -> list[str]:
@@ -271,43 +203,6 @@ def other_figures(plan: Plan) -> list[str]:
     if report.cost is not None:
         said.append(f"Costs {number(report.cost)} per time unit.")
     return said
-
-
-def placement(plan: Plan, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """What runs on some nodes, components with ranges of tasks: `split 1-4`."""
-    problem, node = plan.problem, plan.assignment.node
-    number_of = {name: n for n, name in enumerate(problem.nodes)}
-    lines: list[tuple[str, list[str]]] = []
-    for name in nodes:
-        tasks = (node == number_of[name]).nonzero()[0]
-        owners = problem.component_of[tasks].tolist()
-        numbers = (tasks - problem.first[problem.component_of[tasks]] + 1).tolist()
-        by_component: dict[int, list[int]] = {}
-        for owner, task in zip(owners, numbers, strict=True):
-            by_component.setdefault(owner, []).append(task)
-        items = [
-            name_tasks(problem.components[c], found, alone=problem.tasks[c] == 1)
-            for c, found in by_component.items()
-        ]
-        rest = len(items) - MOST_ITEMS
-        more = [f"and {plural(rest, 'more component')}"] if rest > 0 else []
-        lines.append((name, items[:MOST_ITEMS] + more))
-    return lines
-
-
-def name_tasks(component: str, numbers: Sequence[int], alone: bool = False) -> str:
-    """Tasks of a component in ranges: `split 1-4,7`; its name where there is but one."""
-    if alone:
-        return component
-    ranges: list[list[int]] = []
-    for n in numbers:
-        if ranges and n == ranges[-1][1] + 1:
-            ranges[-1][1] = n
-        else:
-            ranges.append([n, n])
-    if len(ranges) > MOST_RANGES:
-        return f"{component} {plural(len(numbers), 'task')}"
-    return f"{component} " + ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in ranges)
 
 
 def room_in_sentences(report: Report) -> list[str]:

@@ -1,11 +1,10 @@
-"""`headrace run` in local mode, and `headrace export`."""
+"""`headrace run` in local mode."""
 
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -14,31 +13,11 @@ from click.testing import CliRunner, Result
 from headrace.cli import main
 from headrace.errors import InvalidInput
 from headrace.run.apps import load, topology_of
+from headrace.run.state import VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PLAN = """
-format: headrace/1
-topology:
-  components:
-    spout: {spout: true, tasks: 2, rate: 100, cpu: 50, memory_mb: 100}
-    work: {tasks: 4, inputs: {spout: shuffle}, cpu: 80, memory_mb: 1000}
-cluster:
-  nodes:
-    a: {cpu: 800, memory_mb: 8000}
-    b: {cpu: 400, memory_mb: 4000}
-    c: {cpu: 400, memory_mb: 4000}
-    idle: {cpu: 400, memory_mb: 4000}
-plan:
-  assignment:
-    spout.1: {node: a}
-    spout.2: {node: a}
-    work.1: {node: a}
-    work.2: {node: a}
-    work.3: {node: b}
-    work.4: {node: c}
-"""
 BAD = """
 from headrace.run import Topology
 from headrace.run.sources import numbers
@@ -169,46 +148,15 @@ def test_a_master_that_is_none_is_refused() -> None:
     assert "headrace fleet up" in told
 
 
-def exported(kind: str, tmp_path: Path) -> list[Any]:
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    result = run("export", kind, tmp_path / "plan.yaml")
-    assert result.exit_code == 0, result.output
-    return list(yaml.safe_load_all(result.stdout))
-
-
-def test_export_spark_gives_counts_and_the_largest_shape(tmp_path: Path) -> None:
-    (settings,) = exported("spark", tmp_path)
-    # a: 2 x 50 + 2 x 80 = 260 points and 2,200 MB; b and c: 80 points and 1,000 MB, of which Spark
-    # makes 1,024.
-    assert settings["executors"] == [
-        {"node": "a", "cores": 3, "memory_mb": 2200, "tasks": 4},
-        {"node": "b", "cores": 1, "memory_mb": 1024, "tasks": 1},
-        {"node": "c", "cores": 1, "memory_mb": 1024, "tasks": 1},
-    ]
-    conf = settings["conf"]
-    assert (
-        conf["spark.executor.instances"],
-        conf["spark.executor.cores"],
-        conf["spark.executor.memory"],
-    ) == ("3", "3", "2200m")
-    assert conf["spark.sql.shuffle.partitions"] == "6"
-    assert "--conf spark.executor.cores=3" in settings["spark_submit"]
-    assert len(shlex.split(settings["spark_submit"])) == 1 + 2 * len(conf)
-
-
-def test_export_kubernetes_gives_a_pod_per_shape_and_its_nodes(tmp_path: Path) -> None:
-    large, small = exported("kubernetes", tmp_path)
-    assert large["spec"]["containers"][0]["resources"]["requests"] == {
-        "cpu": "3",
-        "memory": "2584Mi",
-    }  # with Spark's 384 MB beside the heap
-    affinity = small["spec"]["affinity"]["nodeAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]
-    assert affinity["nodeSelectorTerms"][0]["matchExpressions"][0]["values"] == ["b", "c"]
-    assert small["metadata"]["annotations"]["headrace/executors"] == "2"
-
-
-def test_export_needs_a_plan(tmp_path: Path) -> None:
-    (tmp_path / "app.yaml").write_text(PLAN[: PLAN.index("plan:")])
-    assert "no plan to export" in run("export", "spark", tmp_path / "app.yaml").stderr
+def test_a_checkpoint_of_another_topology_is_refused_before_anything_starts(
+    tmp_path: Path,
+) -> None:
+    about = {"version": VERSION, "run": "x", "topology": "another"}
+    (tmp_path / "run").write_text(json.dumps(about))
+    result = run("run", "word-count", "--checkpoint", tmp_path)
+    assert result.exit_code == 1
+    first, *rest = result.stderr.splitlines()
+    assert first == (
+        f"headrace: {tmp_path}: is a run of the topology `another`, and this is `word-count`"
+    )
+    assert rest == ["  what would help: name another folder (--checkpoint)"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import InvalidInput
+from headrace.model.document import Component
 from headrace.model.read import read
 
 from .conftest import Refusal, Write
@@ -405,3 +406,24 @@ def test_a_large_broken_json_names_its_line_at_once(write: Write):
     with pytest.raises(InvalidInput, match=r"app\.yaml:300002: is not JSON: Expecting value"):
         read([name])
     assert time.process_time() - started < 5
+
+
+def test_a_long_key_is_cut_in_messages(refusal: Refusal):
+    said = refusal(f"cluster: {{nodes: {{n: {{}}}}, {'k' * 900}: 1}}\n")
+    assert len(said) < 400
+    assert "unknown key `" in said
+    assert "…" in said
+
+
+def test_numbers_that_no_machine_has_are_refused_and_next_to_nothing_is_nothing(refusal: Refusal):
+    wrong = "topology: {components: {a: {spout: true, rate: 9223372036854775808}}}\n"
+    assert "rate: is 9223372036854775808; it must be at most 1e+15" in refusal(wrong)
+    assert Component(cpu=1e-320).cpu == 0
+    assert Component(cpu=1e-12).cpu == 1e-12
+
+
+def test_more_tasks_than_fit_into_memory_are_refused(refusal: Refusal):
+    text = (
+        "topology: {components: {a: {spout: true, tasks: 30000000}}}\ncluster: {nodes: {n: {}}}\n"
+    )
+    assert "30,000,000 tasks, 30,000,000 of them of `a`; at most 20,000,000" in refusal(text)

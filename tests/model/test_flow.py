@@ -163,11 +163,11 @@ topology:
 
 def test_a_rate_beyond_all_numbers_is_refused(refusal: Refusal):
     text = (
-        "topology: {components: {a: {spout: true, rate: 1.0e+308}, b: {tasks: 9, inputs: {a: "
+        "topology: {components: {a: {spout: true, rate: 1.0e+15}, b: {tasks: 9, inputs: {a: "
         "all}}}}\n"
     )
     assert refusal(text + MACHINES).startswith(
-        "app.yaml:2: topology.components.b: the rate of `b` is beyond all numbers"
+        "app.yaml:2: topology.components.b: the rate of `b` is above 1e+15; lower a rate"
     )
 
 

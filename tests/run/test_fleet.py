@@ -9,7 +9,7 @@ import pytest
 
 from headrace.errors import Infeasible, InvalidInput, Unsupported
 from headrace.run.addresses import check_reachable
-from headrace.run.fleet import local_fleet
+from headrace.run.fleet import Fleet, local_fleet
 from headrace.run.machines import machines_of
 from headrace.run.supervisor import find_fleet, start_fleet, stop_fleet
 
@@ -69,3 +69,12 @@ def test_without_java_the_fleet_says_so(tmp_path: Path, monkeypatch: pytest.Monk
         local_fleet(machines_of([tmp_path / "cluster.yaml"]), tmp_path),
     ):
         pass
+
+
+def test_a_session_on_the_fleet_knows_its_secret(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    machines = tuple(machines_of([tmp_path / "cluster.yaml"]))
+    fleet = Fleet("spark://127.0.0.1:7077", "http://127.0.0.1:8080", machines, 1, secret="word")
+    settings = fleet.settings()
+    assert settings["spark.authenticate"] == "true"
+    assert settings["spark.authenticate.secret"] == "word"

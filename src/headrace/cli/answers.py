@@ -12,7 +12,7 @@ import click
 
 from headrace.cli.options import STRICT
 from headrace.cli.shared import STOPPED, echo, load_case, print_json
-from headrace.cli.working import CLEAR, INTERRUPTED, work_shown
+from headrace.cli.working import CLEAR, INTERRUPTED, was_interrupted, work_shown
 from headrace.errors import HeadraceError
 from headrace.model.output import save, text_for
 from headrace.model.progress import NOW
@@ -116,7 +116,7 @@ def end(results: Sequence[Outcome]) -> None:
     from headrace.words import plans_of
 
     context = click.get_current_context()
-    if context.meta.get(INTERRUPTED):
+    if was_interrupted():
         context.exit(STOPPED)
     if context.meta.get(STRICT) and not any(p.report.feasible for p in plans_of(results)):
         context.exit(NOT_WHOLE)

@@ -20,7 +20,7 @@ from headrace.cli.options import (
     what_if,
 )
 from headrace.cli.shared import deliver, load_case, main, print_json, read_options
-from headrace.cli.working import work_shown
+from headrace.cli.working import was_interrupted, work_shown
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def explain(
 
     found = answer(files, what_if, make)
     advice = None
-    if task is None:
+    if task is None and not was_interrupted():
         from headrace.planner.suggesting import suggest
 
         with work_shown():

@@ -45,6 +45,11 @@ def work_shown(keeps_best: bool = True) -> Generator[None]:
             NOW.stop = False
 
 
+def was_interrupted() -> bool:
+    """Whether Ctrl-C ended the command's work early."""
+    return bool(click.get_current_context().meta.get(INTERRUPTED))
+
+
 def _wish(number: int, frame: FrameType | None) -> None:
     if NOW.stop:
         raise KeyboardInterrupt

@@ -21,7 +21,6 @@ EXACT_TASKS, EXACT_NODES = 60, 16  # up to here the optimum itself is tried for
 EXACT_STEPS = 20
 SEARCH_STEPS = 20_000  # for a first plan that lets the proof cut
 MOST_PAIRS = 50_000_000  # of single tasks with measured shares: reading more takes too long
-
 PRICE_WORK = 400_000_000  # visits, about a second
 
 Clock = Callable[[], bool]  # says whether time is up
@@ -132,10 +131,10 @@ def _crossing(problem: Problem, cheap: bool, deadline: Clock | None, thorough: b
 
 
 def price_of_nodes(problem: Problem, work: float = PRICE_WORK) -> dict[str, float]:
-    """What one more node of a machine type could save at most in traffic between nodes.
+    """By how much one more node of a machine type lowers the bound on traffic, about.
 
-    These are the bound's own prices: those of node classes in its linear program. Empty where there
-    are none, as for several topologies, which share the nodes.
+    These are the bound's own prices: those of node classes in its linear program, over patterns
+    that greed found. Empty where there are none, as for several topologies, which share the nodes.
     """
     from headrace.solve.classes import classes_of
     from headrace.solve.proof.prices import Work, converge, master_of, without_pause

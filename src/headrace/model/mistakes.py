@@ -9,6 +9,7 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from headrace.figures import shorten_middle
 from headrace.model.document import Document
 from headrace.model.nearest import nearest
 from headrace.model.section import Key
@@ -16,6 +17,7 @@ from headrace.model.section import Key
 # What validation says of a row of `traffic` that does not have the shape of one.
 ROW_SHAPE = ("missing", "too_long", "tuple_type")
 ROW = "a row is [from task, to task, tuples/s] or [from task, to task, tuples/s, bytes/s]"
+LONGEST_KEY = 80  # characters of a key in a message
 LIMITS = {
     "greater_than_equal": ("at least", "ge"),
     "greater_than": ("more than", "gt"),
@@ -78,7 +80,8 @@ def _message(detail: Any, path: Sequence[Key], model: type[BaseModel]) -> str:
     if path[:1] == ["traffic"] and kind in ROW_SHAPE:
         return ROW
     if kind == "extra_forbidden":
-        return f"unknown key `{path[-1]}`{nearest(str(path[-1]), known_keys(path[:-1], model))}"
+        key = shorten_middle(str(path[-1]), LONGEST_KEY)
+        return f"unknown key `{key}`{nearest(key, known_keys(path[:-1], model))}"
     if kind == "missing":
         return f"`{path[-1]}` is needed and missing"
     if kind == "literal_error":

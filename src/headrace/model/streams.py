@@ -20,7 +20,7 @@ from headrace.model.measured_pairs import (
 from headrace.model.nearest import nearest
 from headrace.model.problem import Pairs, Stream
 from headrace.model.read import Inputs
-from headrace.model.section import LARGEST
+from headrace.model.section import LARGEST, LEAST
 
 MOST_TASKS = 10_000_000  # of a component; a task with a higher number is a mistake
 
@@ -84,6 +84,7 @@ class DataFlow:
                 c.path,
                 f"the rate of `{c.name}` is above {LARGEST:g}; lower a rate or a selectivity",
             )
+        rate, emitted = (np.where(found < LEAST, 0.0, found) for found in (rate, emitted))
         streams = [replace(s, tuples_per_s=float(e)) for s, e in zip(streams, emitted, strict=True)]
         share = share_of_tasks(streams, covered, pairs, tasks)
         derived = tuple(s for s, c in zip(streams, covered, strict=True) if not c)

@@ -69,18 +69,13 @@ def place(
             notes = (unconfirmed(algorithm.name, assignment.proof),)
         elif found.of == FIGURES[objective]:
             limit = found
-    if limit is None:
-        begin("working out how good any plan could be", NOW.best)
-        limit = (
-            limit_of(plannable(problem, objective), objective, algorithm, deadline)
-            if bounded
-            else no_bound(FIGURES[objective])
-        )
+    if limit is None and bounded:
+        limit = limit_of(plannable(problem, objective), objective, algorithm, deadline)
     report = judge(
         problem,
         assignment,
         objective=objective,
-        limit=limit,
+        limit=limit or no_bound(FIGURES[objective]),
         stopped=stopped,
         notes=(*assignment.notes, *notes),
     )
@@ -89,6 +84,7 @@ def place(
 
 def limit_of(problem: Problem, objective: str, algorithm: Algorithm, used: Deadline) -> Bound:
     """How good any plan could be; beside a plan without a search, only what needs none either."""
+    begin("working out how good any plan could be", NOW.best)
     cheap = not algorithm.takes_request
     if used.seconds is None:
         return bound(problem, FIGURES[objective], cheap=cheap)

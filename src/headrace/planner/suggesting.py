@@ -1,7 +1,7 @@
 """What would have to change for less traffic or a higher rate, and by how much.
 
 Changes that could help are taken from what limits the plan, tried, and kept where they do help.
-Beside them stand the bound's prices: what one more machine of a kind could save at most.
+Beside them stand the bound's prices: by how much one more machine of a kind lowers the bound.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Suggestions:
 
     tried: tuple[Suggestion, ...]  # the best first
     asked: int  # changes that were tried
-    prices: dict[str, float]  # machine type -> tuples/s that one more could save at most
+    prices: dict[str, float]  # machine type -> tuples/s by which one more lowers the bound
 
     def to_json(self) -> dict[str, Any]:
         """As printed by `explain --json`."""

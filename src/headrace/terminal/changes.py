@@ -9,14 +9,19 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from headrace.errors import HeadraceError
-from headrace.figures import amounts, change, figure, number
+from headrace.figures import DUST, amounts, change, figure, number
 from headrace.judge.diff import Diff, Moved, diff
 from headrace.judge.report import FIGURES
 from headrace.planner.result import Outcome, Plan
 from headrace.terminal.console import MOST_ROWS, Grid, bullets, count_rest, remarks, table
-from headrace.words import name_tasks, plan_of, plans_of, task_counts, what_gets_worse
+from headrace.terminal.plans import name_tasks
+from headrace.words import FIGURE_NAMES, plan_of, plans_of, task_counts
 
 Pair = tuple[object, object]  # a figure before and after
+WORSE_IF_MORE = {
+    "inter_node_traffic": True, "inter_worker_traffic": True, "network_distance": True,
+    "nodes_used": True, "max_rate": False, "batch_seconds": True, "balance": True, "cost": True,
+}  # fmt: skip
 
 
 def what_if(
@@ -84,6 +89,25 @@ def difference(found: Diff, transfer: Mapping[str, Any] | None = None) -> Render
     shown = [figures, moves] if found.moved else [figures]
     worse = bullets("Worse:", what_gets_worse(found.figures), "yellow")
     return Group(Text(_moves_in_words(found, transfer)), *shown, *remarks(notes), *worse)
+
+
+def what_gets_worse(figures: Mapping[str, tuple[Any, Any]]) -> list[str]:
+    """The figures of two plans in which the second is worse, a line each."""
+    said: list[str] = []
+    for name, (before, after) in figures.items():
+        if name == "feasible":
+            if before and not after:
+                said.append("the new plan is not feasible")
+            continue
+        if name not in WORSE_IF_MORE or not isinstance(before, int | float):
+            continue
+        if not isinstance(after, int | float):
+            continue
+        grows = after - before if WORSE_IF_MORE[name] else before - after
+        if grows > DUST * max(abs(before), abs(after), 1.0):
+            what = FIGURE_NAMES.get(name, name.replace("_", " "))
+            said.append(f"{what} {number(before)} -> {number(after)}, {change(before, after)}")
+    return said
 
 
 def who_moves(found: Diff) -> RenderableType:

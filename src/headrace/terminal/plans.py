@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from headrace.figures import number
+from headrace.figures import number, plural
 from headrace.judge.report import Report
 from headrace.planner.result import Plan
 from headrace.terminal.console import MOST_ROWS, Grid, Listing, bullets, count_rest, table
-from headrace.words import other_figures, placement, verdict, with_fix
+from headrace.words import other_figures, verdict, with_fix
 
 BAR_WIDTH = 10
+MOST_ITEMS = 24  # components that are named on one node
+MOST_RANGES = 6  # of tasks of one component on one node; where there are more, they are counted
 
 Row = Mapping[str, float | None]
 
@@ -40,6 +42,43 @@ def plan(shown: Plan) -> RenderableType:
         *bullets("Not placed:", unplaced, "red"),
         *bullets("Notes:", report.notes, "dim"),
     )
+
+
+def placement(plan: Plan, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """What runs on some nodes, components with ranges of tasks: `split 1-4`."""
+    problem, node = plan.problem, plan.assignment.node
+    number_of = {name: n for n, name in enumerate(problem.nodes)}
+    lines: list[tuple[str, list[str]]] = []
+    for name in nodes:
+        tasks = (node == number_of[name]).nonzero()[0]
+        owners = problem.component_of[tasks].tolist()
+        numbers = (tasks - problem.first[problem.component_of[tasks]] + 1).tolist()
+        by_component: dict[int, list[int]] = {}
+        for owner, task in zip(owners, numbers, strict=True):
+            by_component.setdefault(owner, []).append(task)
+        items = [
+            name_tasks(problem.components[c], found, alone=problem.tasks[c] == 1)
+            for c, found in by_component.items()
+        ]
+        rest = len(items) - MOST_ITEMS
+        more = [f"and {plural(rest, 'more component')}"] if rest > 0 else []
+        lines.append((name, items[:MOST_ITEMS] + more))
+    return lines
+
+
+def name_tasks(component: str, numbers: Sequence[int], alone: bool = False) -> str:
+    """Tasks of a component in ranges: `split 1-4,7`; its name where there is but one."""
+    if alone:
+        return component
+    ranges: list[list[int]] = []
+    for n in numbers:
+        if ranges and n == ranges[-1][1] + 1:
+            ranges[-1][1] = n
+        else:
+            ranges.append([n, n])
+    if len(ranges) > MOST_RANGES:
+        return f"{component} {plural(len(numbers), 'task')}"
+    return f"{component} " + ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in ranges)
 
 
 def _node_table(report: Report, nodes: Sequence[str]) -> Grid:

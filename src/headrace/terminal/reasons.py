@@ -74,6 +74,6 @@ def price_words(prices: Mapping[str, float]) -> str:
         return ""
     saves = {kind: price for kind, price in prices.items() if number(price) != "0"}
     if not saves:
-        return "By the bound's prices, one more machine saves nothing."
+        return "By the bound's prices, one more machine makes no better plan possible."
     each = ", ".join(f"{kind or 'machine'} {number(price)}" for kind, price in saves.items())
-    return f"By the bound's prices, one more machine saves at most, in tuples/s: {each}."
+    return f"By the bound's prices, one more machine lowers the bound by about (tuples/s): {each}."

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from headrace.figures import NONE, duration, number, percent, sustained_rate
+from headrace.figures import DUST, NONE, duration, number, percent, sustained_rate
 from headrace.planner import Yardstick, best, standing, yardstick
 from headrace.planner.result import Outcome, Plan
 from headrace.registry import Entry
 from headrace.terminal.console import bullets, table
-from headrace.words import plan_of, plans_of, reasons, winners
+from headrace.words import FIGURE_NAMES, plan_of, plans_of, reasons
 
 if TYPE_CHECKING:
     from headrace.simulate.result import Simulation
+
+MOST_NAMES = 3  # in a sentence
 
 Cell = Callable[[Plan], str]
 
@@ -91,6 +93,47 @@ def ranked(results: Sequence[Outcome], by: Yardstick) -> list[Outcome]:
         return (0, *standing(plan, by))
 
     return sorted(results, key=key)
+
+
+def winners(results: Iterable[Outcome], by: Yardstick) -> str:
+    """Who is best at what, of those whose plans are feasible, in a sentence."""
+    plans = [plan for plan in plans_of(results) if plan.report.feasible]
+    if not plans:
+        return "None has a feasible plan."
+    if len(plans) == 1:
+        return f"Only {plans[0].scheduler} has a feasible plan."
+    contests: dict[str, tuple[str, Callable[[Plan], float | None]]] = {
+        by.name: (f"best in {FIGURE_NAMES.get(by.name, by.name)}", by.value),
+        "inter_node_traffic": ("least traffic between nodes", _figure("inter_node_traffic")),
+        "max_rate": ("highest sustained rate", _figure("max_rate")),
+        "nodes_used": ("fewest nodes", _figure("nodes_used")),
+    }
+    said: list[str] = []
+    for name, (words, value) in contests.items():
+        more = by.more if name == by.name else name == "max_rate"
+        known = [(p, v) for p in plans if (v := value(p)) is not None]
+        if not known:
+            continue
+        top = (max if more else min)(v for _, v in known)
+        first = [p for p, v in known if abs(v - top) <= DUST * max(abs(top), 1.0)]
+        if len(first) == len(plans):
+            continue  # all are equal: nobody wins
+        shown = _name_some([p.scheduler for p in first])
+        figure = sustained_rate(top, first[0].absolute) if name == "max_rate" else number(top)
+        said.append(f"{words}: {shown} ({figure})")
+    sentence = "; ".join(said) or "all feasible plans are equally good"
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _figure(name: str) -> Callable[[Plan], float | None]:
+    return lambda plan: getattr(plan.report, name)
+
+
+def _name_some(names: Sequence[str]) -> str:
+    """Some names, and how many more there are."""
+    if len(names) > MOST_NAMES:
+        return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def own_notes(plans: Sequence[Plan]) -> list[str]:
