@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from production_like import real_or_generated
+from generated_clusters import real_or_generated
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 PRODUCTION = real_or_generated(

@@ -10,13 +10,13 @@ from headrace.model.modules import load_module
 from headrace.model.production import production
 from headrace.model.read import read
 
-GENERATOR = Path(__file__).parents[1] / "benchmarks" / "production_like.py"
+GENERATOR = Path(__file__).parents[1] / "benchmarks" / "generated_clusters.py"
 
 
 def test_a_generated_cluster_is_read_like_a_real_one_and_is_the_same_for_a_seed(
     tmp_path: Path,
 ) -> None:
-    generate = load_module("production_like", GENERATOR).production_like
+    generate = load_module("generated_clusters", GENERATOR).generate_cluster
     drawn = generate(1, nodes=80, racks=2, topologies=50)
     assert drawn == generate(1, nodes=80, racks=2, topologies=50)
     assert drawn != generate(2, nodes=80, racks=2, topologies=50)
@@ -31,7 +31,7 @@ def test_a_generated_cluster_is_read_like_a_real_one_and_is_the_same_for_a_seed(
 
 
 def test_a_file_that_is_there_is_used_and_a_missing_one_is_generated(tmp_path: Path) -> None:
-    chosen = load_module("production_like", GENERATOR).real_or_generated
+    chosen = load_module("generated_clusters", GENERATOR).real_or_generated
     real = tmp_path / "real.json"
     made = chosen(real, 3, tmp_path, nodes=4, racks=2, topologies=2)
     assert made != real
