@@ -3,6 +3,7 @@
 schedulers.md      every algorithm, from the registry
 reference/commands.md, reference/api.md
                    from the commands' help and the library's docstrings
+decisions/index.md from the titles of the decisions
 ratios.svg         every scheduler's traffic over the best, from scoreboard.md
 ../README.md       the sentence about the papers' claims, from papers/*/results.json
 """
@@ -45,6 +46,7 @@ def documents() -> dict[Path, str]:
         DOCS / "schedulers.md": schedulers(),
         DOCS / "reference" / "commands.md": commands(),
         DOCS / "reference" / "api.md": api(),
+        DOCS / "decisions" / "index.md": decisions(),
         DOCS / "ratios.svg": ratios((DOCS / "scoreboard.md").read_text(encoding="utf-8")),
         readme: with_claims(readme.read_text(encoding="utf-8")),
     }
@@ -144,6 +146,21 @@ def _documented(name: str, thing: Any) -> Iterator[str]:
         yield line
     if code:
         yield "```"
+
+
+def decisions() -> str:
+    """A list of all decisions."""
+    lines = [
+        GENERATED,
+        "# Decisions",
+        "",
+        "Choices that would be costly to reverse, a page each.",
+        "",
+    ]
+    for path in sorted((DOCS / "decisions").glob("0*.md")):
+        title = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        lines.append(f"- [{title}]({path.name})")
+    return "\n".join(lines) + "\n"
 
 
 class Bare(str):
