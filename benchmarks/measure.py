@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from generated_clusters import real_or_generated
+from generated_clusters import MANY_TASKS, real_or_generated
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 PRODUCTION = real_or_generated(
@@ -24,9 +24,7 @@ LARGE_PRODUCTION = real_or_generated(
     nodes=1312,
     racks=16,
     topologies=40,
-    times=16,
-    cpu=3500,
-    memory_mb=178_000,
+    tasks=MANY_TASKS,
     slots=50,
 )
 

@@ -27,7 +27,7 @@ def test_a_generated_cluster_is_read_like_a_real_one_and_is_the_same_for_a_seed(
     assert len(problem.nodes) == 80
     assert len(problem.topologies) == 50
     asked = (problem.demand[:, 0] * problem.tasks).sum() / problem.capacity[:, 0].sum()
-    assert 0.2 < asked < 0.6
+    assert 0.7 < asked < 0.8
 
 
 def test_a_file_that_is_there_is_used_and_a_missing_one_is_generated(tmp_path: Path) -> None:
