@@ -30,7 +30,7 @@ from headrace.registry import FOLDERS, Entry, entries
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 GENERATED = "<!-- Written by docs/generate.py from the code; change that, and run `make docs`. -->"
-WIDTHS = {"terminal_width": 96, "max_content_width": 96}
+COLUMNS = 96
 QUESTIONS = {
     "place": "Which task in which worker on which node?",
     "size": "How many tasks of each component?",
@@ -86,16 +86,20 @@ def commands() -> str:
         "What `headrace COMMAND --help` prints.",
         "Several files are merged; the [file format](format.md) says how.",
     ]
-    for context in _commands(click.Context(main, info_name="headrace", **WIDTHS)):
+    for context in _commands(_context(main, None, "headrace")):
         text = context.get_help().rstrip()
         lines += ["", f"## {context.command_path}", "", "```text", text, "```"]
     return "\n".join(lines) + "\n"
 
 
+def _context(command: click.Command, parent: click.Context | None, name: str) -> click.Context:
+    return click.Context(command, parent, name, terminal_width=COLUMNS, max_content_width=COLUMNS)
+
+
 def _commands(context: click.Context) -> Iterator[click.Context]:
     """Every command below a group, in the order of the alphabet."""
     for name, command in sorted(getattr(context.command, "commands", {}).items()):
-        inner = click.Context(command, context, name, **WIDTHS)
+        inner = _context(command, context, name)
         if isinstance(command, click.Group):
             yield from _commands(inner)
         else:
