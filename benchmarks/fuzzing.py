@@ -32,7 +32,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import yaml
 from click.testing import CliRunner
@@ -45,7 +45,7 @@ from headrace.registry import names
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 FILES = 10_000
 LONGEST_S = 20.0  # of processor time
-GIVEN_UP_S = 300  # of the clock: then the whole process ends, with a traceback of where it was
+GIVEN_UP_S = 1800  # of the clock: then the whole process ends, with a traceback of where it was
 MOST_MEMORY = 8 << 30  # bytes
 EXITS = (0, 1, 2, 3)  # done, refused, wrong usage, strict
 ESCAPE = "\x1b"
@@ -70,6 +70,12 @@ class Fault:
     command: str
     what: str
     detail: str
+
+
+@cache
+def terminal() -> TextIO:
+    """Standard error as it is now, also while it is captured."""
+    return os.fdopen(os.dup(2), "w")
 
 
 class TooLong(BaseException):
@@ -202,7 +208,7 @@ def faults_of(seed: int, folder: Path, show: bool = False) -> list[Fault]:
 def run(arguments: Sequence[str], show: bool) -> Iterator[tuple[str, str]]:
     """Run a command in this process; what is wrong with how it went."""
     start = time.process_time()
-    faulthandler.dump_traceback_later(GIVEN_UP_S, exit=True, file=sys.__stderr__ or sys.stderr)
+    faulthandler.dump_traceback_later(GIVEN_UP_S, exit=True, file=terminal())
     with warnings.catch_warnings(record=True) as warned, fds_captured() as printed, time_limit():
         warnings.simplefilter("always")
         result = CliRunner().invoke(headrace, list(arguments))

@@ -175,9 +175,9 @@ def explain(
     before = None if isinstance(found.before, HeadraceError | None) else as_plan(found.before[0])
     if as_json:
         why = explanation_json(found.plan, task)
-        if advice is not None:
-            why["suggestions"] = advice.to_json()
         content = found.beside({"format": "headrace/1", "explanation": why})
+        if advice is not None:
+            content["suggestions"] = advice.to_json()
         if before is not None:
             content["without_what_if"] = {"explanation": explanation_json(before, task)}
         print_json(content)
