@@ -93,7 +93,11 @@ def commands() -> str:
 
 
 def _context(command: click.Command, parent: click.Context | None, name: str) -> click.Context:
-    return click.Context(command, parent, name, terminal_width=COLUMNS, max_content_width=COLUMNS)
+    """As the command line has it, at a width of its own."""
+    context = click.Context(command, parent, name, terminal_width=COLUMNS)
+    context.max_content_width = COLUMNS
+    context.help_option_names = main.context_settings["help_option_names"]
+    return context
 
 
 def _commands(context: click.Context) -> Iterator[click.Context]:
