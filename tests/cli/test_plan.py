@@ -152,7 +152,7 @@ def test_a_scheduler_can_be_asked_for_by_name() -> None:
             [QUICKSTART, "--by", "provision=botm"],
             "no machines are rented where the files give a cluster",
         ),
-        ([QUICKSTART, "--budget", "3"], "a budget buys machines, but the files give a cluster"),
+        ([QUICKSTART, "--budget", "3"], "no machines to rent: give a file with `catalog`"),
         ([*CAO, "--rate", "10", "--by", "size=nasiri"], "choose `provision=` instead"),
         ([*CAO, "--rate", "10", "--by", "place=tstorm"], "every task has a machine of its own"),
         ([CAO[0]], "no cluster"),

@@ -108,8 +108,9 @@ def _executors(problem: Problem, topology: int) -> list[Executor]:
         points = points + problem.cpu_rate[components, kind] * problem.share[here]
         memory_mb = float(problem.demand[components, MEMORY].sum())
         tasks = int(here.sum())
-        # Where no CPU is known, a core for each task.
-        cores = -(-float(points.sum()) // 100) if points.sum() > 0 else tasks
+        # Where no CPU is known, a core for each task, as far as the node has them.
+        unknown = min(float(tasks), problem.free[n, CPU] // 100)
+        cores = -(-float(points.sum()) // 100) if points.sum() > 0 else unknown
         heap_mb = max(LEAST_HEAP_MB, int(-(-memory_mb // 1)))
         found.append(Executor(node, max(1, int(cores)), heap_mb, tasks))
     return found
