@@ -7,7 +7,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517
 LOCK := $(BIN)/uv pip compile --system-certs --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
 
-.PHONY: help setup demo test integration check bench papers lock clean
+.PHONY: help setup demo test integration check bench papers docs lock clean
 
 ## make setup    install everything into .venv (minutes the first time, then nothing)
 ## make demo     plan an example, run it on a small Spark fleet, measure it and improve it while it runs
@@ -16,6 +16,7 @@ LOCK := $(BIN)/uv pip compile --system-certs --universal --python-version 3.11 -
 ## make check    lint, format, types, layers
 ## make bench    measure speed and quality
 ## make papers   repeat the experiments of the papers
+## make docs     write the generated documents again, and the site into build/site
 ## make lock     resolve the dependencies again and write the lock files
 ## make clean    remove caches and build output (.venv stays)
 help:
@@ -61,6 +62,11 @@ papers: $(READY)
 	$(BIN)/python -m headrace.lab.papers papers/*/
 	$(BIN)/headrace lab run --objective traffic --objective rate --objective nodes --seconds 1 --store build/lab
 	$(BIN)/headrace lab report --store build/lab --best headrace --out docs/scoreboard.md
+
+docs: $(READY)
+	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 lock: $(READY)
 	$(LOCK) --upgrade pyproject.toml --extra spark --extra metis --group dev --output-file requirements.lock

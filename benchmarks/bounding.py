@@ -25,9 +25,6 @@ def rows(quick: bool) -> Iterator[Row]:
         ("small", PRODUCTION, 30.0, 0.12),
         ("large", LARGE_PRODUCTION, 60.0, 0.40),
     ):
-        if not path.exists():
-            yield Row(f"{name} production cluster", "SKIPPED: the file is not there", "", False)
-            continue
         problem = production_problem(path)
         report = place(problem, "headrace").report
         yield Row(f"{name} production cluster, gap of headrace's plan", _gap(report.gap))

@@ -65,14 +65,6 @@ def rows(quick: bool) -> Iterator[Row]:
         seconds, megabytes = median_command(["judge", *files, "--json"], runs)
         yield Row("  as a command: peak memory", *within(megabytes, 600, "MB"))
         yield Row("  as a command: seconds, libraries' start included", f"{seconds:.2f} s")
-        if not PRODUCTION.exists():
-            yield Row(
-                "production cluster, 50 topologies",
-                "SKIPPED: the file is not there",
-                "<= 1 s",
-                False,
-            )
-            return
         app, plan = str(folder / "production.json"), str(folder / "production-plan.json")
         command(["import", "production", str(PRODUCTION), "--out", app])
         command(["place", app, "--by", "storm-even", "--out", plan])

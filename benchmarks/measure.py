@@ -12,10 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from generated_clusters import MANY_TASKS, real_or_generated
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-PRODUCTION = DATA / "production_cluster.json"
-LARGE_PRODUCTION = DATA / "production_cluster_large.json"
+PRODUCTION = real_or_generated(
+    DATA / "production_cluster.json", seed=1, nodes=80, racks=2, topologies=50
+)
+LARGE_PRODUCTION = real_or_generated(
+    DATA / "production_cluster_large.json",
+    seed=2,
+    nodes=1312,
+    racks=16,
+    topologies=40,
+    tasks=MANY_TASKS,
+    slots=50,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from instances import CLUSTERS, microbenchmark, unsymmetric
-from measure import PRODUCTION, Row, median_seconds, within
+from measure import Row, median_seconds, within
 from problems import large_cluster, production_problem, suite
 
 from headrace.errors import HeadraceError
@@ -246,27 +246,22 @@ def at_scale(quick: bool) -> Iterator[Row]:
 
 def clusters() -> Iterator[Row]:
     """Whole clusters with many topologies."""
-    if not PRODUCTION.exists():
-        yield Row("production cluster", "SKIPPED: the file is not there", "", False)
-    else:
-        problem = production_problem()
-        seconds = median_seconds(lambda: headrace(problem))
-        report, ras = judge(problem, headrace(problem)), place(problem, "storm-ras").report
-        yield Row(
-            "production cluster, all 50 topologies placed by headrace", *within(seconds, 2, "s")
-        )
-        yield Row(
-            "  nothing overloaded, none refused",
-            "yes" if report.feasible else "no",
-            "yes",
-            report.feasible,
-        )
-        ratio = report.inter_node_traffic / ras.inter_node_traffic
-        yield Row(
-            "  its traffic / storm-ras's (wished for: 0.85)", f"{ratio:.3f}", "<= 1.00", ratio <= 1
-        )
-        limit = bound(problem, "inter_node_traffic")
-        yield Row("  its gap to the bound", f"{report.gap:.1%} ({limit.kind})")
+    problem = production_problem()
+    seconds = median_seconds(lambda: headrace(problem))
+    report, ras = judge(problem, headrace(problem)), place(problem, "storm-ras").report
+    yield Row("production cluster, all 50 topologies placed by headrace", *within(seconds, 2, "s"))
+    yield Row(
+        "  nothing overloaded, none refused",
+        "yes" if report.feasible else "no",
+        "yes",
+        report.feasible,
+    )
+    ratio = report.inter_node_traffic / ras.inter_node_traffic
+    yield Row(
+        "  its traffic / storm-ras's (wished for: 0.85)", f"{ratio:.3f}", "<= 1.00", ratio <= 1
+    )
+    limit = bound(problem, "inter_node_traffic")
+    yield Row("  its gap to the bound", f"{report.gap:.1%} ({limit.kind})")
     problem = large_cluster()
     seconds = median_seconds(lambda: headrace(problem), 3)
     report = judge(problem, headrace(problem))

@@ -51,8 +51,7 @@ def suite(quick: bool) -> Iterator[tuple[str, str, Problem]]:
                 except HeadraceError as error:
                     print(f"left out: {folder}/{topology} on {cluster}: {error.message}")
     yield "examples", "quickstart", build(read([EXAMPLES / "quickstart.yaml"]))
-    if PRODUCTION.exists():
-        yield "production", "50 topologies on 80 nodes", production_problem()
+    yield "production", "50 topologies on 80 nodes", production_problem()
     for seed in range(10 if quick else 200):
         yield "random", f"seed {seed}", problem_of(random_sections(seed))
 

@@ -11,7 +11,7 @@ import os
 import platform
 import sys
 
-from measure import Row, calibration
+from measure import PRODUCTION, Row, calibration
 
 BENCHMARKS = (
     "ground",
@@ -51,6 +51,8 @@ def main() -> int:
         f"{date}, {platform.machine()}, {os.cpu_count()} cores, "
         f"Python {platform.python_version()}; calibration loop {calibration():.3f} s\n"
     )
+    if PRODUCTION.name.startswith("generated"):
+        print("The production clusters are generated ones; targets are for the real ones.\n")
     if markdown:
         print("| what | measured | target | |\n|---|---:|---:|---|")
     missed = 0

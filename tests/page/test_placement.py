@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import numpy as np
 
 from headrace.checks.problems import problem_of
@@ -64,3 +67,31 @@ def test_many_tasks_on_a_node_are_counted() -> None:
     words = "".join(check_page(page([judge_plan(problem, [(0, 0)] * 63)], title="Many")).visible)
     assert "63 tasks in 1 worker" in words
     assert "split × 60" in words
+
+
+def test_bars_turn_amber_and_red_as_a_node_gets_full() -> None:
+    drawn: dict[float, str] = {}
+    for capacity in (200, 110, 92):  # 90 points are 45, 82 and 98 % of them
+        content = word_count() | {"cluster": {"nodes": {"n": {"cpu": capacity, "slots": 2}}}}
+        html = page([judge_plan(problem_of(content), TOGETHER)], title="Filling")
+        (drawn[capacity],) = re.findall(r'CPU</span><span class="bar"><i class="(\w+)"', html)
+    assert drawn == {200: "ours", 110: "warm", 92: "hot"}
+
+
+def test_idle_nodes_are_drawn_small_and_counted_where_there_are_many() -> None:
+    def idle(nodes: int) -> str:
+        content = word_count() | {"cluster": {"nodes": {f"n{{1..{nodes}}}": {"cpu": 100}}}}
+        return page([judge_plan(problem_of(content), TOGETHER)], title="Idle")
+
+    assert re.findall(r'class="idle"[^>]*>(\w+)<', idle(4)) == ["n2", "n3", "n4"]
+    assert 'class="idle"' not in idle(100)
+    assert "And 99 idle nodes." in idle(100)
+
+
+def test_a_component_its_tasks_and_its_streams_carry_one_letter() -> None:
+    html = page([judge_plan(problem_of(word_count()), TOGETHER)], title="Letters")
+    check_page(html)
+    marks = Counter(re.findall(r'data-c="([A-Z ]+)"', html))
+    # Each box and each entry of the legend, then the tasks: 2 of A, 2 of B, 1 of C.
+    assert marks == {"A": 4, "B": 4, "C": 3, "A B": 1, "B C": 1}
+    assert 'querySelectorAll("[data-c]")' in html

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import numpy as np
+import pytest
 
 from headrace.checks.problems import Content, problem_of
 from headrace.model.problem import Assignment
 from headrace.page import page
+from headrace.page.drawing import FITTING_SCALE, FRAME
 from tests.page.pages import (
     SPREAD,
     check_page,
@@ -87,3 +90,38 @@ def test_many_components_are_drawn_by_traffic_and_the_rest_counted() -> None:
     words = "".join(check_page(html).visible)
     assert html.count('class="box"') == 60
     assert "Not drawn: 11 components with less traffic and 11 streams." in words
+
+
+@pytest.mark.parametrize("count", [1, 2, 6, 7, 12])
+def test_a_chain_of_components_fits_the_frame_of_a_wide_page(count: int) -> None:
+    names = [f"component-{i}" for i in range(count)]
+    components: Content = {names[0]: {"spout": True, "rate": 12_000, "tasks": 4}}
+    for source, name in pairwise(names):
+        components[name] = {"inputs": {source: {"grouping": "fields", "fields": ["user"]}}}
+    problem = problem_of(
+        {"topology": {"components": components}, "cluster": {"nodes": {"n": {"slots": 1}}}}
+    )
+    html = page([judge_plan(problem, [(0, 0)] * problem.task_count)], title="Chain")
+    ((width, narrowest),) = re.findall(
+        r'viewBox="0 \S+ (\S+) \S+" style="[^"]*min-width:(\d+)px', html
+    )
+    assert float(width) * FITTING_SCALE <= FRAME + 1
+    assert float(narrowest) < FRAME
+    boxes = [float(x) for x in re.findall(r'<rect x="([\d.]+)"[^>]*class="box"', html)]
+    wide = [float(w) for w in re.findall(r'<rect x="[^>]*width="([\d.]+)"[^>]*class="box"', html)]
+    assert all(
+        right - left >= w + 20 for left, right, w in zip(boxes, boxes[1:], wide, strict=False)
+    )
+
+
+def test_a_long_name_without_marks_is_cut_into_two_lines() -> None:
+    names = ["in", *(f"deduplicating{i:02}" for i in range(11))]
+    components: Content = {"in": {"spout": True, "rate": 10}}
+    for source, name in pairwise(names):
+        components[name] = {"inputs": {source: "shuffle"}}
+    problem = problem_of(
+        {"topology": {"components": components}, "cluster": {"nodes": {"n": {"slots": 1}}}}
+    )
+    html = page([judge_plan(problem, [(0, 0)] * 12)], title="Names")
+    assert ">deduplic-</text>" in html
+    assert ">ating00</text>" in html

@@ -174,7 +174,9 @@ def _text(
         from headrace.page import page
 
         asked = " ".join([command, *found.what_if.words()])
-        return page(found.results, command=asked, curve=curve, yardstick=yardstick)
+        return page(
+            found.results, command=asked, curve=curve, yardstick=yardstick, before=found.before
+        )
     if len(found.results) == 1:
         return text_for(out, found.plan.to_json(compact=compact, alone=True))
     return text_for(out, results_json(found.results, compact) | more)

@@ -77,7 +77,9 @@ def move(
     change = moving.move(old, new, by, chosen)
     command = f"headrace move {' '.join(files)} --by {by}"
     title, notes = "From one plan to the other", change.notes
-    show_steps(title, change.moves, change.gains, change.to_json(), notes, command, as_json, out)
+    content = change.to_json()
+    plans = (old, new)
+    show_steps(title, change.moves, change.gains, content, notes, command, as_json, out, plans)
     if not as_json:
         from headrace import terminal
 
@@ -139,13 +141,14 @@ def show_steps(
     command: str,
     as_json: bool,
     out: str | None,
+    plans: tuple[Plan, Plan] | None = None,
 ) -> None:
-    """Print steps, and write them where asked."""
+    """Print steps, and write them where asked; the page shows both plans."""
 
     def page() -> str:
         from headrace.page.steps import steps_page
 
-        return steps_page(moves, gains, title=title, notes=notes, command=command)
+        return steps_page(moves, gains, title=title, notes=notes, command=command, plans=plans)
 
     def show() -> None:
         from headrace import terminal

@@ -2,7 +2,7 @@
 
 Every task is a queue with one server, every link too, and a node with fewer cores than tasks
 stretches the service of all of them. A tuple of a source has tuples in several tasks at a time, so
-the slowest of them counts. docs/simulate.md says how far that is from the simulator.
+the slowest of them counts. docs/concepts/simulate.md says how far that is from the simulator.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import headrace
-from headrace.errors import InvalidInput
+from headrace.errors import HeadraceError, InvalidInput
+from headrace.page.change import what_if
 from headrace.page.comparison import comparison
 from headrace.page.cost_curve import cost_curve
 from headrace.page.explanation import explanation
@@ -29,6 +30,7 @@ __all__ = ["comparison_fragment", "page", "plan_fragment", "problem_fragment"]
 # In reading order. A section that has nothing to say gives nothing.
 SECTIONS: tuple[Callable[[View], Html], ...] = (
     headline,
+    what_if,
     topology,
     placement,
     comparison,
@@ -46,14 +48,18 @@ def page(
     curve: CostCurve | None = None,
     yardstick: Yardstick | None = None,
     trade_off: TradeOff | None = None,
+    before: Sequence[Outcome] | HeadraceError | None = None,
 ) -> str:
-    """One HTML document about plans of one problem; the same results give the same bytes."""
+    """One HTML document about plans of one problem; the same results give the same bytes.
+
+    `before` is what the same command gives without the change that was tried.
+    """
     if not results:
         raise InvalidInput("no result to show: a page needs at least one plan or refusal")
     if title is None:
         problem = next((result.problem for result in results if result.problem is not None), None)
         title = ", ".join(problem.topologies[:3]) if problem is not None else "headrace"
-    view = View.of(results, title, command, curve, yardstick, trade_off)
+    view = View.of(results, title, command, curve, yardstick, trade_off, before)
     first = view.results[0]
     made = f"headrace {headrace.__version__}, objective {first.objective}, seed {first.seed}."
     sections = (section(view) for section in SECTIONS)

@@ -56,6 +56,12 @@ def lay_out(height: Sequence[float], edges: Sequence[Edge], *, gap: float) -> La
     return Layout(layer, y[:count], [[y[bend] for bend in chain] for chain in chains], back)
 
 
+def assign_layers(count: int, edges: Sequence[Edge]) -> list[int]:
+    """The layer of every vertex, as `lay_out` has it."""
+    order, back = _break_cycles(count, edges)
+    return _assign_layers(order, [e for e, closes in zip(edges, back, strict=True) if not closes])
+
+
 def _break_cycles(count: int, edges: Sequence[Edge]) -> tuple[list[int], list[bool]]:
     """A topological order of the vertices, and the edges left out for it: depth-first search."""
     targets: list[list[tuple[int, int]]] = [[] for _ in range(count)]

@@ -14,6 +14,7 @@ from headrace.page.view import Operator, operators
 
 MOST_SQUARES = 48  # tasks of a node shown one by one
 MOST_COUNTS = 12  # components of a node shown with their count
+WARM, HOT = 0.8, 0.95  # shares of a capacity above which a bar is amber, and red
 RESOURCES = {"cpu": ("CPU", ""), "memory_mb": ("Memory", " MB")}  # name and unit
 
 Row = Mapping[str, float | None]
@@ -66,33 +67,32 @@ def draw_node(problem: Problem, row: Row, contents: Contents, node: int) -> Html
 
 def square(operator: Operator, tooltip: str | None) -> Html:
     """The letter of a component on its colour."""
-    return element("span", operator.letter, class_=f"task {operator.colour}", title=tooltip)
-
-
-def _meter(resource: str, row: Row) -> Html:
-    """Used by this plan, taken by others, of the capacity."""
-    used, taken = row[resource] or 0.0, row[f"{resource}_taken"] or 0.0
-    capacity = row[f"{resource}_capacity"]
-    name, unit = RESOURCES.get(resource, (resource, ""))
-    if capacity is None:
-        bar, said = element("span", class_="bar none"), f"{number(used + taken)}{unit}, no limit"
-        return element("div", element("span", name), bar, element("span", said), class_="meter")
-    over = used + taken > capacity * (1 + 1e-9)
-    others = f", {number(taken)} taken by others" if taken else ""
-    tooltip = f"{name}: {number(used)} used by this plan{others}, capacity {number(capacity)}{unit}"
     return element(
-        "div",
-        element("span", name),
-        _bar(used, taken, capacity, over),
-        element("span", f"{number(used + taken)} / {number(capacity)}{unit}"),
-        class_="meter bad" if over else "meter",
+        "span",
+        operator.letter,
+        class_=f"task {operator.colour}",
         title=tooltip,
+        data_c=operator.letter,
     )
 
 
-def _bar(used: float, taken: float, capacity: float, over: bool) -> Html:
-    scale = 100 / (max(used + taken, capacity) or 1.0)
-    kind = "over" if over else "ours"
+def draw_idle_node(problem: Problem, node: int) -> Html:
+    """The name of a node that a plan does not use; the tooltip says what it has."""
+    free = problem.capacity[node] - problem.taken[node]
+    limits = zip(problem.resources, free.tolist(), strict=True)
+    has = [f"{number(room)} {name}" for name, room in limits if np.isfinite(room)]
+    kind = problem.types[problem.node_type[node]] if len(problem.types) > 1 else ""
+    tooltip = ", ".join(filter(None, ("idle", kind, *has)))
+    return element("span", problem.nodes[node], class_="idle", title=tooltip)
+
+
+def bar(used: float, taken: float, capacity: float) -> Html:
+    """Taken by others, then used, of a capacity: amber where little is left, red where none is."""
+    whole = used + taken
+    over = whole > capacity * (1 + 1e-9)
+    scale = 100 / (max(whole, capacity) or 1.0)
+    share = whole / capacity if capacity else 0.0
+    kind = "over" if over else "hot" if share > HOT else "warm" if share > WARM else "ours"
     return element(
         "span",
         element("i", class_="others", style=f"width:{taken * scale:.1f}%") if taken else "",
@@ -102,19 +102,44 @@ def _bar(used: float, taken: float, capacity: float, over: bool) -> Html:
     )
 
 
+def _meter(resource: str, row: Row) -> Html:
+    """Used by this plan, taken by others, of the capacity."""
+    used, taken = row[resource] or 0.0, row[f"{resource}_taken"] or 0.0
+    capacity = row[f"{resource}_capacity"]
+    name, unit = RESOURCES.get(resource, (resource, ""))
+    if capacity is None:
+        return _unlimited(name, f"{number(used + taken)}{unit}, no limit")
+    others = f", {number(taken)} taken by others" if taken else ""
+    tooltip = f"{name}: {number(used)} used by this plan{others}, capacity {number(capacity)}{unit}"
+    return _limited(name, bar(used, taken, capacity), used + taken, capacity, unit, tooltip)
+
+
+def _limited(name: str, drawn: Html, used: float, capacity: float, unit: str, tooltip: str) -> Html:
+    return element(
+        "div",
+        element("span", name),
+        drawn,
+        element("span", f"{number(float(f'{used:.4g}'))} / {number(capacity)}{unit}"),
+        class_="meter bad" if used > capacity * (1 + 1e-9) else "meter",
+        title=tooltip,
+    )
+
+
+def _unlimited(name: str, said: str) -> Html:
+    nothing = element("span", class_="bar none")
+    return element("div", element("span", name), nothing, element("span", said), class_="meter")
+
+
 def _network(row: Row) -> Html:
+    """The busier direction of the node's link; the tooltip has both."""
     out, arrives, bandwidth = row["out_mbps"] or 0.0, row["in_mbps"] or 0.0, row["bandwidth_mbps"]
     if not out and not arrives:
         return Html()
-    of = "" if bandwidth is None else f" of {number(bandwidth)}"
-    over = bandwidth is not None and max(out, arrives) > bandwidth * (1 + 1e-9)
-    text = f"{number(float(f'{out:.3g}'))} out, {number(float(f'{arrives:.3g}'))} in{of} Mbit/s"
-    return element(
-        "div",
-        element("span", "Network"),
-        element("span", text),
-        class_="meter network bad" if over else "meter network",
-    )
+    both = f"{number(float(f'{out:.3g}'))} out, {number(float(f'{arrives:.3g}'))} in"
+    if bandwidth is None:
+        return _unlimited("Mbit/s", f"{both}, no limit")
+    most, tooltip = max(out, arrives), f"Network: {both} of {number(bandwidth)} Mbit/s"
+    return _limited("Mbit/s", bar(most, 0.0, bandwidth), most, bandwidth, "", tooltip)
 
 
 def _worker(contents: Contents, slot: int, tasks: Ints) -> Html:

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headrace.figures import number, plural
+from headrace.figures import number, percent, plural
 from headrace.judge.report import Report
 from headrace.model.problem import UNPLACED, Floats, Ints, Problem
 from headrace.page.markup import Html, element, join
-from headrace.page.node import Contents, draw_node, square
+from headrace.page.node import HOT, WARM, Contents, draw_idle_node, draw_node, square
 from headrace.page.view import Operator, View
 from headrace.planner.result import Plan
 from headrace.words import first_reason, state
 
 NODES_IN_ALL = 360  # over all plans of the page, so that it stays small enough to send
 MOST_NODES, FEWEST_NODES = 60, 8  # of one plan
+MOST_IDLE = 60  # idle nodes that are named
 MOST_LETTERS = 60  # in the legend
-LOADS = (0.25, 0.5, 0.75, 1.0 + 1e-9)  # classes of the overview
-LOAD_NAMES = ("idle", "to 25 %", "to 50 %", "to 75 %", "to 100 %", "overloaded")
+LOADS = (0.25, 0.5, WARM, HOT, 1.0 + 1e-9)  # classes of the overview
+LOAD_NAMES = ("idle", "to 25 %", "to 50 %", "to 80 %", "to 95 %", "to 100 %", "overloaded")
 
 
 def placement(view: View) -> Html:
@@ -55,12 +56,14 @@ def _option(plan: Plan) -> str:
 
 
 def legend(drawn: Sequence[Operator]) -> Html:
-    """The letters and colours of the components."""
+    """The letters and colours of the components, and those of bars that are nearly full."""
     rest = len(drawn) - MOST_LETTERS
     return element(
         "ul",
         *(element("li", square(o, o.name), " ", o.name) for o in drawn[:MOST_LETTERS]),
         element("li", f"and {number(rest)} more") if rest > 0 else "",
+        element("li", element("i", class_="swatch warm"), f" above {percent(WARM)}"),
+        element("li", element("i", class_="swatch hot"), f" above {percent(HOT)}"),
         class_="legend",
     )
 
@@ -72,16 +75,18 @@ def draw_placement(plan: Plan, most: int) -> Html:
     used = np.unique(contents.workers.node)
     load = _load(problem, report)
     chosen = np.sort(used[np.argsort(-load[used], kind="stable")[:most]])
+    idle = np.setdiff1d(np.arange(len(problem.nodes)), used)
+    named = idle if len(idle) <= MOST_IDLE else idle[:0]
     racks = [
-        (rack, chosen[problem.rack[chosen] == rack].tolist())
-        for rack in np.unique(problem.rack[chosen]).tolist()
+        (rack, *(nodes[problem.rack[nodes] == rack].tolist() for nodes in (chosen, named)))
+        for rack in np.unique(problem.rack[np.concatenate([chosen, named])]).tolist()
     ]
-    rest = _rest(plan, len(used), len(chosen))
+    rest = _rest(plan, len(used), len(chosen), len(idle) - len(named))
     return join(
         [
             _lead(plan, len(used)),
             _overview(problem, load, used) if len(chosen) < len(used) else "",
-            *(_rack(problem, report, contents, rack, nodes) for rack, nodes in racks),
+            *(_rack(problem, report, contents, *rack) for rack in racks),
             element("p", rest, class_="aside") if rest else "",
         ]
     )
@@ -105,9 +110,8 @@ def _lead(plan: Plan, used: int) -> Html:
     )
 
 
-def _rest(plan: Plan, used: int, shown: int) -> str:
+def _rest(plan: Plan, used: int, shown: int, idle: int) -> str:
     """What the drawing leaves out."""
-    idle = len(plan.problem.nodes) - used
     unplaced = int((plan.assignment.node == UNPLACED).sum())
     sentences: list[str] = []
     if shown < used:
@@ -157,8 +161,20 @@ def _overview(problem: Problem, load: Floats, used: Ints) -> Html:
 
 
 def _rack(
-    problem: Problem, report: Report, contents: Contents, rack: int, nodes: list[int]
+    problem: Problem,
+    report: Report,
+    contents: Contents,
+    rack: int,
+    nodes: list[int],
+    idle: list[int],
 ) -> Html:
-    cards = (draw_node(problem, report.nodes[problem.nodes[n]], contents, n) for n in nodes)
+    cards = [draw_node(problem, report.nodes[problem.nodes[n]], contents, n) for n in nodes]
+    spare = [draw_idle_node(problem, n) for n in idle]
     title = element("h3", f"Rack {problem.racks[rack]}") if len(problem.racks) > 1 else ""
-    return join([title, element("div", *cards, class_="nodes")])
+    return join(
+        [
+            title,
+            element("div", *cards, class_="nodes") if cards else "",
+            element("p", element("small", "idle "), *spare, class_="spare") if spare else "",
+        ]
+    )

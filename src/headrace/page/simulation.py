@@ -12,7 +12,7 @@ from headrace.page.sheet import sheet
 from headrace.simulate.result import Simulation
 from headrace.words import simulated
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760.0, 190.0, 64.0, 12.0, 22.0, 24.0
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 520.0, 180.0, 52.0, 14.0, 24.0, 24.0
 ROW_WIDTH, ROW_HEIGHT = 420.0, 26.0
 MOST_NODES = 60
 Values = Sequence[float | None]
@@ -55,9 +55,13 @@ def _section(found: Simulation) -> Html:
         element("h2", f"{found.scheduler}: {simulated(found)}"),
         "" if found.stable else growing,
         tiles(cells),
-        lines_over_time("tuples/s", at, _flows(found)),
-        lines_over_time("latency, ms", at, [line for line in lines if len(line[1])]),
-        lines_over_time("pending tuples", at, [("pending", series["pending"])]),
+        element(
+            "div",
+            lines_over_time("tuples/s", at, _flows(found)),
+            lines_over_time("latency, ms", at, [line for line in lines if len(line[1])]),
+            lines_over_time("pending tuples", at, [("pending", series["pending"])]),
+            class_="charts",
+        ),
         element("h3", "Nodes over time"),
         _node_rows(found),
         *(element("p", note, class_="lead") for note in found.notes),
@@ -102,9 +106,9 @@ def lines_over_time(name: str, at: Sequence[float], lines: Sequence[tuple[str, V
             )
             for i in range(5)
         ),
-        element("text", name, x=8.0, y=12.0),
+        element("text", name, x=2.0, y=12.0),
         *(
-            element("text", words, x=140.0 + 100 * i, y=12.0, style=f"fill:{colour}")
+            element("text", words, x=110.0 + 80 * i, y=12.0, style=f"fill:{colour}")
             for i, (words, colour) in enumerate(labels if len(lines) > 1 else [])
         ),
         *(
@@ -133,7 +137,8 @@ def _node_rows(found: Simulation) -> Html:
     """One row per node: its busy cores over time, and figures."""
     series, problem = found.series["nodes"], found.problem
     head = [
-        element("th", word) for word in ("node", "cores in use", "cpu", "waiting", "most waiting")
+        element("th", word, class_="strip" if word == "cores in use" else None)
+        for word in ("node", "cores in use", "cpu", "waiting", "most waiting")
     ]
     rows: list[Html] = []
     for name, use in list(found.nodes.items())[:MOST_NODES]:
@@ -146,7 +151,7 @@ def _node_rows(found: Simulation) -> Html:
             element(
                 "tr",
                 element("th", name, scope="row"),
-                element("td", _strip(cores, top)),
+                element("td", _strip(cores, top), class_="strip"),
                 element("td", "–" if cpu is None else percent(cpu)),
                 element("td", number(use["waiting"])),
                 element("td", number(max(series[name]["waiting"]))),
@@ -168,8 +173,7 @@ def _strip(values: Sequence[float], top: float) -> Html:
         element(
             "path", d=f"M0 {ROW_HEIGHT:.0f}{points}V{ROW_HEIGHT:.0f}Z", style="fill:var(--flow)"
         ),
-        width=ROW_WIDTH,
-        height=ROW_HEIGHT,
+        preserveAspectRatio="none",
         role="img",
         viewBox=f"0 0 {ROW_WIDTH:.0f} {ROW_HEIGHT:.0f}",
     )

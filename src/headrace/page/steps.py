@@ -8,10 +8,12 @@ import headrace
 from headrace.figures import number, short, shorten
 from headrace.move.change import Arrival
 from headrace.move.steps import Moves, Name
+from headrace.page.change import before_and_after
 from headrace.page.markup import Html, element
 from headrace.page.parts import footer, scroll_table, tiles
 from headrace.page.sheet import sheet
 from headrace.page.view import COLOURS
+from headrace.planner.result import Plan
 
 MOST_NODES, MOST_STEPS = 40, 200  # drawn; the words say what is left out
 LANE, GAP, TOP = 15.0, 9.0, 26.0
@@ -26,11 +28,13 @@ def steps_page(
     title: str,
     notes: Sequence[str] = (),
     command: str | None = None,
+    plans: tuple[Plan, Plan] | None = None,
 ) -> str:
     """One HTML document about one move; the same move gives the same bytes."""
     return sheet(
         title,
         _headline(moves, gains, title, notes),
+        Html() if plans is None else before_and_after(*plans),
         _picture(moves),
         _table(moves, gains),
         footer(f"headrace {headrace.__version__}.", command),

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from headrace import planner
-from headrace.errors import InvalidInput
+from headrace.errors import HeadraceError, InvalidInput
 from headrace.figures import DUST
 from headrace.judge.traffic import Workers, stream_crossing
 from headrace.model.problem import UNPLACED, Assignment, Ints, Problem
@@ -51,6 +51,7 @@ class View:
     curve: CostCurve | None = None  # of rate against cost, around the plan
     yardstick: Yardstick | None = None  # None: the objective of the plans
     trade_off: TradeOff | None = None  # of rate against traffic
+    before: Sequence[Plan] | HeadraceError | None = None  # without the change that was tried
 
     @staticmethod
     def of(
@@ -60,10 +61,13 @@ class View:
         curve: CostCurve | None = None,
         yardstick: Yardstick | None = None,
         trade_off: TradeOff | None = None,
+        before: Sequence[Outcome] | HeadraceError | None = None,
     ) -> View:
         """Order the results; among equals the order given stays."""
         ordered = sorted(results, key=partial(_rank, by=yardstick))
-        return View(tuple(ordered), title, command, curve, yardstick, trade_off)
+        if before is not None and not isinstance(before, HeadraceError):
+            before = plans_of(before)
+        return View(tuple(ordered), title, command, curve, yardstick, trade_off, before)
 
     @cached_property
     def plans(self) -> list[Plan]:
