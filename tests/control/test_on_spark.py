@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 
 from headrace.cli import main
-from headrace.control.loop import LoopSettings
 from headrace.control.on_spark import (
     OnSpark,
     background,
@@ -22,6 +21,7 @@ from headrace.control.on_spark import (
     placement_from_plan,
     problem_on_spark,
 )
+from headrace.control.planning import LoopSettings
 from headrace.demo import NODES, fleet_cluster
 from headrace.errors import InvalidInput
 from headrace.model.cluster import nodes_of
@@ -101,7 +101,7 @@ def test_what_was_measured_leads_to_a_better_plan_for_the_next_batch(
     said: list[str] = []
     decide = decide_after_batches(
         world,
-        LoopSettings(objective="traffic", interval_s=60.0, dwell_s=0),
+        LoopSettings(objective="traffic", interval_s=60.0, rule_options={"dwell_s": 0}),
         lambda entry: said.append(entry.reason),
     )
     plans: list[str | None] = []

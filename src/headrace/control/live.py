@@ -23,15 +23,18 @@ import pyspark
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from headrace.control.loop import Entry, LoopSettings
+from headrace.control.history import Entry
 from headrace.control.on_spark import OnSpark, background, decide_after_batches
+from headrace.control.planning import LoopSettings
 from headrace.errors import InvalidInput, Unsupported
-from headrace.model.read import Inputs
+from headrace.model.document import FORMAT
+from headrace.model.read import Inputs, validated
 from headrace.model.topology import Topology
+from headrace.registry import By
 from headrace.run import engine
 from headrace.run.addresses import check_reachable
 from headrace.run.batches import BatchDone, Settings
-from headrace.run.cluster import executor_cores, wait_for_hosts
+from headrace.run.cluster import executor_cores, settled_hosts, wait_for_hosts
 from headrace.run.fleet import Fleet, local_fleet
 from headrace.run.internals import SETTINGS
 from headrace.run.machines import machines_of
@@ -40,6 +43,8 @@ from headrace.run.supervisor import find_fleet
 from headrace.spark import is_local, session
 
 BACK_WITHIN_S = 20  # a lost executor comes back within seconds
+SLOTS = 4  # of a node of which nothing is known, as Storm's supervisors have
+BY_STREAMS = ("headrace", "optimal")  # schedulers that work on whole streams
 
 Say = Callable[[str], None]
 Listen = Callable[[BatchDone], None]
@@ -98,9 +103,13 @@ class Site:
         store: Path,
         *,
         window_s: int = 5,
+        by: By = "headrace",
         clock: Callable[[], float] = time.time,
     ) -> OnSpark:
-        """A run here as the loop sees it; decisions are kept in `store`."""
+        """A run here as the loop sees it; decisions are kept in `store`.
+
+        `by` is the scheduler to come: only ours is better off with streams than with pairs.
+        """
         return OnSpark(
             self.spark,
             topology,
@@ -111,7 +120,16 @@ class Site:
             lambda: set(self.cores()),
             window_s=window_s,
             clock=clock,
+            pairs=by not in BY_STREAMS,
         )
+
+    def describe(self) -> Inputs:
+        """The nodes as files would have them: what their executors have of cores."""
+        nodes = {
+            name: {"cpu": 100 * cores, "cores": cores, "slots": SLOTS}
+            for name, cores in self.cores().items()
+        } or {"this": {}}
+        return validated({"format": FORMAT, "cluster": {"nodes": nodes}}, {})
 
     def run(self, topology: Topology, plan: PlanInForce, settings: Settings) -> engine.RunDone:
         """Run a topology until its sources end or the batches are done."""
@@ -147,12 +165,20 @@ def on_fleet(fleet: Fleet, app: str, conf: Mapping[str, str] = {}) -> Generator[
 
 
 @contextmanager
-def on_master(master: str | None, app: str, nodes: Iterable[str] = ()) -> Generator[Site]:
-    """A Spark cluster whose hosts are called as the plan's nodes; None: this machine alone."""
-    hosts = {node: node for node in nodes} if master and not is_local(master) else {}
+def on_master(
+    master: str | None, app: str, nodes: Iterable[str] = (), *, discover: bool = False
+) -> Generator[Site]:
+    """A Spark cluster whose hosts are called as the plan's nodes; None: this machine alone.
+
+    `discover`: the nodes are the hosts that have executors.
+    """
+    remote = master is not None and not is_local(master)
+    hosts = {node: node for node in nodes} if remote else {}
     with open_session(app, master, {}) as spark:
         if hosts:
             wait_for_hosts(spark, hosts.values())
+        elif remote and discover:
+            hosts = {host: host for host in settled_hosts(spark)}
         yield Site(spark, hosts or None)
 
 
