@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -117,6 +118,9 @@ def many_runs(runs: int, seed: int) -> Iterator[Row]:
     tally = Tally()
     for one in range(seed, seed + runs):
         random_run(one, tally)
+        if tally.runs % 50 == 0:
+            print(f"{tally.runs} runs, {tally.moves} moves, {tally.failures + tally.overloads}",
+                  file=sys.stderr, flush=True)  # fmt: skip
     for line in (tally.failures + tally.overloads)[:10]:
         print(line)
     name = f"loop: {tally.runs} random runs, {tally.decisions:,} decisions, {tally.moves:,} moves"

@@ -68,9 +68,12 @@ class Deciding:
 
     def settings(self, by: str) -> LoopSettings:
         """As the loop takes them; `--improve` and `--horizon` are options of the rule."""
+        from headrace.control.forecast import require_forecast
         from headrace.control.planning import LoopSettings
         from headrace.registry import find
 
+        if self.forecast:
+            require_forecast()
         named = {"improve_percent": self.improve, "horizon_s": self.horizon}
         options = {name: value for name, value in named.items() if value is not None}
         options = {**options, **dict(split(self.rule_options))}

@@ -62,7 +62,8 @@ class Adaptive:
         """The run in one line."""
         return (
             f"{len(self.decisions)} decisions, {self.moves} moves, "
-            f"{self.core_hours:.4g} core-hours; behind at the end of {self.behind} of {len(self.intervals)} intervals, "
+            f"{self.core_hours:.4g} core-hours; "
+            f"behind at the end of {self.behind} of {len(self.intervals)} intervals, "
             f"at most {self.longest_behind} in a row"
         )
 

@@ -236,9 +236,10 @@ class Simulated:
         lag_s = self._lag_s()
         use = self._sums.use / (end - begin)
         done = 1 - (lag_s - before) / (end - begin)
+        full = use >= FULL or done < FULL
         self._measured = {}
         if use > 0:
-            self._measured["max_rate"] = 1 / use if use < FULL else min(1.0, max(done, 1e-3))
+            self._measured["max_rate"] = min(1.0, max(done, 1e-3)) if full else 1 / use
         self._noticed = {
             name: self.truth.cost.get(name, 1.0) * self._error() for name in problem.components
         }
