@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -188,12 +189,38 @@ def decision_line(entry: Entry) -> str:
 
 @main.command()
 @click.argument("store", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--provenance",
+    is_flag=True,
+    help="By window: what ran where, what flowed, which plan was in force, and why.",
+)
+@click.option(
+    "--window", type=Duration(), default="60s", show_default=True, help="With --provenance."
+)
+@click.option("--since", type=click.DateTime(), help="With --provenance: from this time (UTC) on.")
+@click.option("--until", type=click.DateTime(), help="With --provenance: up to this time (UTC).")
+@click.option(
+    "--telemetry",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With --provenance: where the run's telemetry is, if not in its folder.",
+)
 @JSON
-def history(store: Path, as_json: bool) -> None:
+def history(
+    store: Path,
+    provenance: bool,
+    window: float,
+    since: datetime | None,
+    until: datetime | None,
+    telemetry: Path | None,
+    as_json: bool,
+) -> None:
     """Every decision of a run with --adaptive or --advise, from its folder.
 
     Below a move: what was predicted of its plan, and what was measured after it.
     """
+    if provenance:
+        show_provenance(store, telemetry or store / "telemetry", window, since, until, as_json)
+        return
     from headrace.control.history import entries
     from headrace.control.learning import outcomes
 
@@ -228,6 +255,39 @@ def history(store: Path, as_json: bool) -> None:
                 f"{'':21}{outcome.figure}: predicted {outcome.predicted:.4g}, "
                 f"measured {outcome.measured:.4g}"
             )
+
+
+def show_provenance(
+    store: Path,
+    telemetry: Path,
+    window: float,
+    since: datetime | None,
+    until: datetime | None,
+    as_json: bool,
+) -> None:
+    """Print a run window by window."""
+    from headrace.control.history import entries
+    from headrace.spark import require_spark
+
+    require_spark("history --provenance")  # telemetry is read with pyarrow
+    from headrace.control.provenance import provenance
+
+    bounds = [None if at is None else at.replace(tzinfo=UTC).timestamp() for at in (since, until)]
+    windows = provenance(
+        telemetry,
+        entries(store),
+        window_s=max(1, round(window)),
+        begin_s=-math.inf if bounds[0] is None else bounds[0],
+        end_s=math.inf if bounds[1] is None else bounds[1],
+    )
+    if as_json:
+        print_json({"format": "headrace/1", "windows": [one.to_json() for one in windows]})
+        return
+    for one in windows:
+        at = datetime.fromtimestamp(one.start_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        click.echo(at)
+        for line in one.lines():
+            click.echo(f"  {line}")
 
 
 @main.command()

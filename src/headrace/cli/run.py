@@ -237,7 +237,7 @@ def run_on_fleet(
         check_cores(topology, read_placement(start.file, topology), cores)
     with (
         fleet_for(cluster, folder, say) as fleet,
-        on_fleet(fleet, topology.name) as site,
+        on_fleet(fleet, topology.name, folder=folder) as site,
         stop_on_interrupt(),
     ):
         return run_on_site(site, topology, settings, start, inputs, loop)

@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyspark
@@ -27,7 +27,7 @@ from headrace.control.history import Entry
 from headrace.control.on_spark import OnSpark, background, decide_after_batches
 from headrace.control.planning import LoopSettings
 from headrace.errors import InvalidInput, Unsupported
-from headrace.model.document import FORMAT
+from headrace.model.document import FORMAT, Node
 from headrace.model.read import Inputs, validated
 from headrace.model.topology import Topology
 from headrace.registry import By
@@ -47,6 +47,8 @@ SLOTS = 4  # of a node of which nothing is known, as Storm's supervisors have
 BY_STREAMS = ("headrace", "optimal")  # schedulers that work on whole streams
 
 Say = Callable[[str], None]
+# Cores per host that has an executor -> nodes: where they are, and what they are.
+FindMore = Callable[[Mapping[str, int]], Mapping[str, tuple[str, Node]]]
 Listen = Callable[[BatchDone], None]
 
 
@@ -59,11 +61,17 @@ class Site:
     """Where topologies run: a Spark session, and the hosts of the nodes that plans speak of."""
 
     spark: SparkSession
-    hosts: Mapping[str, str] | None = None  # node -> host; None: places are not looked at
+    hosts: dict[str, str] | None = None  # node -> host; None: places are not looked at
+    find_more: FindMore | None = None  # nodes that may have joined since
+    more: dict[str, Node] = field(default_factory=dict[str, Node])  # those that have
 
     def cores(self) -> dict[str, int]:
-        """The nodes that have an executor, and its cores."""
+        """The nodes that have an executor, and its cores; a node that has joined is one of them."""
         found = executor_cores(self.spark)
+        if self.hosts is not None and self.find_more is not None:
+            for name, (host, node) in self.find_more(found).items():
+                if name not in self.hosts:
+                    self.hosts[name], self.more[name] = host, node
         return {node: found[host] for node, host in (self.hosts or {}).items() if host in found}
 
     def put_in_force(
@@ -121,15 +129,16 @@ class Site:
             window_s=window_s,
             clock=clock,
             pairs=by not in BY_STREAMS,
+            joined=lambda: self.more,
         )
 
     def describe(self) -> Inputs:
         """The nodes as files would have them: what their executors have of cores."""
         nodes = {
-            name: {"cpu": 100 * cores, "cores": cores, "slots": SLOTS}
-            for name, cores in self.cores().items()
-        } or {"this": {}}
-        return validated({"format": FORMAT, "cluster": {"nodes": nodes}}, {})
+            name: node.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            for name, (_, node) in host_nodes(self.cores()).items()
+        }
+        return validated({"format": FORMAT, "cluster": {"nodes": nodes or {"this": {}}}}, {})
 
     def run(self, topology: Topology, plan: PlanInForce, settings: Settings) -> engine.RunDone:
         """Run a topology until its sources end or the batches are done."""
@@ -157,11 +166,27 @@ def fleet_for(cluster: str | os.PathLike[str], folder: Path, say: Say) -> Genera
 
 
 @contextmanager
-def on_fleet(fleet: Fleet, app: str, conf: Mapping[str, str] = {}) -> Generator[Site]:
-    """A fleet with a session on it, once every worker has an executor."""
+def on_fleet(
+    fleet: Fleet, app: str, conf: Mapping[str, str] = {}, *, folder: Path | None = None
+) -> Generator[Site]:
+    """A fleet with a session on it, once every worker has an executor.
+
+    Workers may join and leave a fleet that is up in a folder.
+    """
+
+    def find_more(cores: Mapping[str, int]) -> dict[str, tuple[str, Node]]:
+        now = find_fleet(folder) if folder is not None else None
+        joined = {} if now is None else now.nodes
+        hosts = {} if now is None else now.hosts
+        return {
+            name: (hosts[name], Node.model_validate(facts))
+            for name, facts in joined.items()
+            if hosts[name] in cores
+        }
+
     with open_session(app, fleet.master, {**conf, **fleet.settings()}) as spark:
         wait_for_hosts(spark, fleet.hosts.values())
-        yield Site(spark, fleet.hosts)
+        yield Site(spark, fleet.hosts, find_more)
 
 
 @contextmanager
@@ -179,7 +204,14 @@ def on_master(
             wait_for_hosts(spark, hosts.values())
         elif remote and discover:
             hosts = {host: host for host in settled_hosts(spark)}
-        yield Site(spark, hosts or None)
+        yield Site(spark, hosts or None, host_nodes if discover else None)
+
+
+def host_nodes(cores: Mapping[str, int]) -> dict[str, tuple[str, Node]]:
+    """Hosts as nodes: all that is known of them is what cores their executors have."""
+    return {
+        host: (host, Node(cpu=100.0 * own, cores=own, slots=SLOTS)) for host, own in cores.items()
+    }
 
 
 @contextmanager

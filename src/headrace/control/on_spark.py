@@ -28,7 +28,7 @@ from headrace.model.read import Inputs, validated
 from headrace.model.topology import Topology
 from headrace.model.workload import Workload
 from headrace.observe.pipeline import Observed, Question, observe_folder
-from headrace.observe.small import is_small, observe_small
+from headrace.observe.small import is_small, observe_small, read_inventory
 from headrace.observe.source import check_folder
 from headrace.planner import Plan, place
 from headrace.run.batches import BatchDone
@@ -222,6 +222,7 @@ class OnSpark:
     clock: Callable[[], float] = time.time
     batches: tuple[BatchDone, ...] = ()
     warm: int = -COLD  # batches since everything was warm
+    joined: Callable[[], Mapping[str, Node]] = dict[str, Node]  # nodes beside the cluster file's
     pairs: bool = False  # plan on the traffic of single pairs of tasks, for schedulers that do
 
     def add_batch(self, done: BatchDone) -> None:
@@ -233,9 +234,10 @@ class OnSpark:
         return self.clock()
 
     def nodes(self) -> dict[str, Node]:
-        """The cluster's nodes that have an executor."""
+        """The nodes that have an executor: the cluster's, and those that joined."""
         up = self.nodes_up()
-        return {name: node for name, node in nodes_of(self.cluster).items() if name in up}
+        known = {**nodes_of(self.cluster), **self.joined()}
+        return {name: node for name, node in known.items() if name in up}
 
     def problem(self) -> Problem:
         """The problem as measured, with the running plan as `current`."""
@@ -248,7 +250,7 @@ class OnSpark:
         observed = observe(self.spark, self.telemetry, question, newest=newest).sections
         running = self.plan.current()
         rates = emission_rates(batches[-newest:])
-        nodes = with_inventory(self.nodes(), observed.get("inventory", {}))
+        nodes = with_inventory(self.nodes(), read_inventory(self.telemetry))
         inputs = inputs_on_spark(self.topology, nodes, observed, running, rates)
         problem = build(inputs)
         if running is not None:

@@ -104,6 +104,19 @@ def observe_small(
     return Observed(sections, found.heaviest, found.fits, counts, (*notes, *found.notes))
 
 
+def read_inventory(folder: Path) -> dict[str, dict[str, Any]]:
+    """The contract's `inventory`, from the last facts of every node, however old they are.
+
+    Of each writer the newest file is enough: what a node is changes rarely.
+    """
+    newest: dict[str, Path] = {}
+    for file in sorted(check_folder(folder, None)["nodes"]):
+        if file.suffix == ".parquet":
+            newest[file.stem.rpartition("-")[0]] = file
+    rows = classify(read_kind("nodes", list(newest.values())), "nodes", LATENESS_S)
+    return inventory_of(latest_facts(rows[rows["table"] != QUARANTINE]))
+
+
 def read_kind(kind: str, files: Sequence[Path]) -> Frame:
     """All rows of one kind; times are microseconds since 1970."""
     schema = KINDS[kind]
