@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from headrace.model.topology import Topology
     from headrace.run.batches import BatchDone, Settings
     from headrace.run.engine import RunDone
+    from headrace.run.placement import Placement
 
 MASTERS = ("spark://", "k8s://", "yarn", "local")
 
@@ -214,7 +215,9 @@ def run_on_master(
     wanted = nodes if known is None else set(nodes_of(known))
     discover = known is None and start.file is None and start.by is not None
     with on_master(master, topology.name, wanted, discover=discover) as site, stop_on_interrupt():
-        return run_on_site(site, topology, settings, start, known or site.describe(), loop)
+        nodes_known = known or site.describe()
+        first = plan_start(topology, nodes_known, start)
+        return run_on_site(site, topology, settings, start, first, nodes_known, loop)
     return None
 
 
@@ -235,13 +238,24 @@ def run_on_fleet(
     if start.file is not None and not start.crowded:  # before anything starts
         cores = {machine.name: machine.cores for machine in machines_of([cluster])}
         check_cores(topology, read_placement(start.file, topology), cores)
+    first = plan_start(topology, inputs, start)
     with (
         fleet_for(cluster, folder, say) as fleet,
         on_fleet(fleet, topology.name, folder=folder) as site,
         stop_on_interrupt(),
     ):
-        return run_on_site(site, topology, settings, start, inputs, loop)
+        return run_on_site(site, topology, settings, start, first, inputs, loop)
     return None
+
+
+def plan_start(topology: Topology, cluster: Inputs, start: Start) -> Placement | None:
+    """The first plan, if a scheduler is to make it."""
+    from headrace.control.on_spark import plan_first
+    from headrace.model.cluster import nodes_of
+
+    if start.file is not None or start.by is None:
+        return None
+    return plan_first(topology, nodes_of(cluster), start.by)
 
 
 def run_on_site(
@@ -249,17 +263,13 @@ def run_on_site(
     topology: Topology,
     settings: Settings,
     start: Start,
+    first: Placement | None,
     cluster: Inputs,
     loop: LoopSettings | None,
 ) -> RunDone:
     """Put the first plan in force, and run; with a loop, plan again meanwhile."""
     from headrace.control.live import decide_beside
-    from headrace.control.on_spark import plan_first
-    from headrace.model.cluster import nodes_of
 
-    first = None
-    if start.file is None and start.by is not None:
-        first = plan_first(topology, nodes_of(cluster), start.by)
     plan = site.put_in_force(topology, first, file=start.file, crowded=start.crowded, say=say)
     if loop is None:
         return site.run(topology, plan, settings)
