@@ -33,6 +33,8 @@ BENCHMARKS = (
     "limited",
     "applications",
     "adapting",
+    "driving",
+    "looping",
     "laboratory",
     "advising",
 )

@@ -76,6 +76,23 @@ def test_every_rule_leaves_storms_plan_for_one_with_less_traffic(rule: str) -> N
     assert all(entry.reason for entry in world.entries)
 
 
+@pytest.mark.parametrize(
+    "by",
+    ["storm-even", "a3-storm", "ban-storm", "p-scheduler", "t3-scheduler", "i-scheduler",
+     "aniello-online", "headrace"],
+)  # fmt: skip
+def test_every_scheduler_of_the_theses_drives_the_loop(by: str) -> None:
+    first = "headrace" if by == "storm-even" else "storm-even"
+    # With its default beta Aniello's scheduler uses every node, as Storm's does.
+    options = {"beta": 0.0} if by == "aniello-online" else {}
+    world = world_of(word_count(), seconds=180, first=first)
+    run_all(world, replace(SETTINGS, by=by, rule="once", options=options))
+    [move] = [entry for entry in world.entries if entry.applied]
+    assert (move.by, move.rule) == (by, "once")
+    assert move.reason.startswith("the one move, after 60 s: traffic between nodes goes from")
+    assert move.plans[move.plan]["tasks"] == {"sentence": 2, "split": 4, "count": 4}
+
+
 def test_a_lost_node_is_replaced_and_one_that_joins_is_used_when_it_is_needed() -> None:
     events = [
         Event(at=0, lose="n4"),
