@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headrace.checks.problems import problem_of
+from headrace.control.adaptive import simulate_adaptive
 from headrace.control.choice import carries_load
 from headrace.control.history import Entry
 from headrace.control.loop import describe, step
@@ -33,7 +34,7 @@ def rates(*values: float) -> list[Entry]:
 
 def test_a_rising_rate_goes_on_rising_and_a_fallen_one_counts_after_a_while() -> None:
     assert needed_factor([], 0, 100, 0, 60) == 1
-    assert needed_factor(rates(90), 60, 100, 0, 60) == pytest.approx(1.1)
+    assert needed_factor(rates(50, 90, 95, 95), 240, 100, 0, 60) == pytest.approx(1.1)
     assert needed_factor(rates(10), 60, 100, 0, 60) == pytest.approx(1.25), "at most a quarter"
     assert needed_factor(rates(300), 60, 100, 0, 60) == 3
     assert needed_factor(rates(300, 100, 100), 180, 100, 0, 60) == 1, "calm for three intervals"
@@ -54,6 +55,23 @@ def test_counts_follow_the_rate_up_and_down() -> None:
     grown = next(entry for entry in world.entries if entry.applied and entry.at_s > 200)
     assert grown.tasks["count"] > 1
     assert grown.moved_mb > 0, "keyed state is divided again"
+
+
+def test_machines_are_rented_and_given_back_within_the_budget() -> None:
+    catalog = {"vt": {"price": 1.0, "cpu": 400, "slots": 4, "bandwidth_mbps": 1000}}
+    inputs = word_count(catalog=catalog)
+    rented = replace(inputs, document=inputs.document.model_copy(update={"cluster": None}))
+    events = [Event(at=60, rate=3.0), Event(at=180, rate=1.0)]
+    done = simulate_adaptive(rented, RESIZE, seconds=480, events=events, noise=0.0)
+    nodes = [one.nodes for one in done.intervals]
+    # 4,000 sentences/s take 2.4 cores, 12,000 take 7.2 of 4 each: with the reserve 3 machines.
+    assert (nodes[0], max(nodes), nodes[-1]) == (1, 3, 1)
+    grown = next(entry for entry in done.decisions if entry.applied and entry.at_s > 60)
+    assert grown.machines == {"vt": 3}
+    poor = replace(RESIZE, budget=2.0)
+    done = simulate_adaptive(rented, poor, seconds=240, events=events[:1], noise=0.0)
+    assert max(one.nodes for one in done.intervals) == 2
+    assert done.behind > 0, "and what does not fit waits"
 
 
 def test_counts_of_state_that_no_other_task_can_take_over_stay() -> None:

@@ -121,14 +121,12 @@ def simulate_adaptive(
 
 def plan_first(inputs: Inputs, settings: LoopSettings, seconds: float, seed: int) -> Plan:
     """The first plan, for the rate at the beginning."""
-    workload = Workload(inputs)
-    rents = inputs.document.cluster is None and bool(inputs.document.catalog)
+    workload, catalog = Workload(inputs), inputs.document.catalog
+    rents = inputs.document.cluster is None and bool(catalog)
     if rents and not settings.resize:
         raise InvalidInput("the files have a catalog and no cluster: use --resize to rent machines")
-    problem = None if rents else workload.problem()
-    factor = rate_curve(problem or workload.problem(None, {}), seconds, seed)[0][1]
-    if not settings.resize:
-        assert problem is not None
-        return place_within_reach(problem, settings, max(factor, 1e-3))
-    found = resize(workload, settings, workload.spout_rate * max(factor, 1e-3))
-    return found
+    problem = workload.problem(None, {next(iter(catalog)): 1} if rents and catalog else None)
+    factor = max(rate_curve(problem, seconds, seed)[0][1], 1e-3)
+    if settings.resize:
+        return resize(workload, settings, workload.spout_rate * factor)
+    return place_within_reach(problem, settings, factor)

@@ -30,6 +30,7 @@ from headrace.control.planning import (
 )
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.judge.report import Report
+from headrace.model.plan import counts_section
 from headrace.model.problem import UNPLACED
 from headrace.move.change import carry_plan
 from headrace.planner import Plan
@@ -195,12 +196,14 @@ def take_back(
     if outcome is None or section is None:
         return None
     old = view.problem
-    if view.workload is not None and dict(section["tasks"]) != entry.tasks:
-        old = view.workload.problem(section["tasks"], None)
     try:
+        if dict(section["tasks"]) != counts_section(old):
+            if view.workload is None:
+                return None
+            old = view.workload.problem(section["tasks"])
         before = read_plan(old, section)
     except HeadraceError:
-        return None  # its nodes, or counts, are no longer there
+        return None  # its nodes are no longer there
     running = view.problem.current
     assert running is not None
     report = judge_plan(old, before, settings.objective, need)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from headrace.control.history import Entry
 
 CALM = 3  # intervals that the input must have been low before plans shrink
-MOST_GROWTH = 0.25  # of the rate, from one interval to the next, that is carried on
+AHEAD = 3  # intervals: in the next ones the input rises as it did in the last ones
+MOST_GROWTH = 0.25  # of the rate, that is expected in all
 MOST_CATCH_UP = 0.5  # of the rate, to work off what waits
 
 Rates = Sequence[tuple[float, float]]  # (second, tuples/s), oldest first
@@ -22,7 +23,7 @@ def needed_factor(
     interval_s: float,
     forecast: Forecast | None = None,
 ) -> float:
-    """What a plan should carry until the decision after next, as a factor of the measured rate.
+    """What a plan should carry for the next intervals, as a factor of the measured rate.
 
     A rate that rose goes on rising; one that fell counts as low after `CALM` intervals; what waits
     is worked off within one.
@@ -31,7 +32,8 @@ def needed_factor(
         return 1.0
     rates = known_rates(history, now_s, rate_per_s)
     recent = [rate for _, rate in rates[-CALM:]]
-    growth = min(max(0.0, 1 - recent[-2] / rate_per_s), MOST_GROWTH) if len(recent) > 1 else 0.0
+    _, before = rates[max(0, len(rates) - 1 - AHEAD)]
+    growth = min(max(0.0, 1 - before / rate_per_s), MOST_GROWTH)
     catch_up = min(lag / (rate_per_s * interval_s), MOST_CATCH_UP) if interval_s > 0 else 0.0
     expected = forecast(rates, 2 * interval_s) if forecast is not None else None
     need = max(max(recent) / rate_per_s, 1 + growth, (expected or 0.0) / rate_per_s)

@@ -125,6 +125,8 @@ class Simulated:
         problem = replace(seen.scaled(factor), current=current)
         workload = None
         if self.resizable:
+            if self.truth.machines is not None:  # others may be rented
+                document = document.model_copy(update={"cluster": None})
             inputs = replace(self.truth.inputs, document=multiply_rates(document, factor))
             workload = Workload(inputs)
         lag = self._lag_s() * self._last_rate
