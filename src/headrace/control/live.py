@@ -35,7 +35,7 @@ from headrace.run import engine
 from headrace.run.addresses import check_reachable
 from headrace.run.batches import BatchDone, Settings
 from headrace.run.cluster import executor_cores, settled_hosts, wait_for_hosts
-from headrace.run.fleet import Fleet, local_fleet
+from headrace.run.fleet import AGENTS, Fleet, local_fleet
 from headrace.run.internals import SETTINGS
 from headrace.run.machines import machines_of
 from headrace.run.placement import Placement, PlanInForce, check_cores
@@ -64,6 +64,7 @@ class Site:
     hosts: dict[str, str] | None = None  # node -> host; None: places are not looked at
     find_more: FindMore | None = None  # nodes that may have joined since
     more: dict[str, Node] = field(default_factory=dict[str, Node])  # those that have
+    agents: Path | None = None  # the folder of what nodes say about themselves
 
     def cores(self) -> dict[str, int]:
         """The nodes that have an executor, and its cores; a node that has joined is one of them."""
@@ -130,6 +131,7 @@ class Site:
             clock=clock,
             pairs=by not in BY_STREAMS,
             joined=lambda: self.more,
+            agents=self.agents,
         )
 
     def describe(self) -> Inputs:
@@ -186,7 +188,7 @@ def on_fleet(
 
     with open_session(app, fleet.master, {**conf, **fleet.settings()}) as spark:
         wait_for_hosts(spark, fleet.hosts.values())
-        yield Site(spark, fleet.hosts, find_more)
+        yield Site(spark, fleet.hosts, find_more, agents=folder and folder / AGENTS)
 
 
 @contextmanager

@@ -223,6 +223,7 @@ class OnSpark:
     batches: tuple[BatchDone, ...] = ()
     warm: int = -COLD  # batches since everything was warm
     joined: Callable[[], Mapping[str, Node]] = dict[str, Node]  # nodes beside the cluster file's
+    agents: Path | None = None  # the folder of what nodes say about themselves
     pairs: bool = False  # plan on the traffic of single pairs of tasks, for schedulers that do
 
     def add_batch(self, done: BatchDone) -> None:
@@ -250,7 +251,10 @@ class OnSpark:
         observed = observe(self.spark, self.telemetry, question, newest=newest).sections
         running = self.plan.current()
         rates = emission_rates(batches[-newest:])
-        nodes = with_inventory(self.nodes(), read_inventory(self.telemetry))
+        nodes = self.nodes()
+        for folder in (self.telemetry, self.agents):
+            if folder is not None:
+                nodes = with_inventory(nodes, read_inventory(folder))
         inputs = inputs_on_spark(self.topology, nodes, observed, running, rates)
         problem = build(inputs)
         if running is not None:

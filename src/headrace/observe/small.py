@@ -109,10 +109,8 @@ def read_inventory(folder: Path) -> dict[str, dict[str, Any]]:
 
     Of each writer the newest file is enough: what a node is changes rarely.
     """
-    newest: dict[str, Path] = {}
-    for file in sorted(check_folder(folder, None)["nodes"]):
-        if file.suffix == ".parquet":
-            newest[file.stem.rpartition("-")[0]] = file
+    files = (f for f in sorted((folder / "nodes").glob("*.parquet")) if f.name[0] not in "._")
+    newest = {file.stem.rpartition("-")[0]: file for file in files}
     rows = classify(read_kind("nodes", list(newest.values())), "nodes", LATENESS_S)
     return inventory_of(latest_facts(rows[rows["table"] != QUARANTINE]))
 

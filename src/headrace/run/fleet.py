@@ -28,6 +28,7 @@ from headrace.run.machines import Machine
 from headrace.spark import environment
 
 STARTS_WITHIN_S = 180
+AGENTS = "agents"  # the folder of what nodes say about themselves
 # Less compiling at the start: a fleet is not there for peak speed.
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Enters a node's network namespace and control group, asks the kernel (Linux) to kill the process
@@ -110,8 +111,12 @@ def changing_fleet(
     *,
     port: int | None = None,
     limits: Collection[Limit] = (),
+    agents: bool = False,
 ) -> Generator[ChangingFleet]:
-    """The same, with a handle to add and remove workers."""
+    """The same, with a handle to add and remove workers; and with an agent on every node.
+
+    Agents write into `agents/` of the folder.
+    """
     bounds = [Bounds(machine.bandwidth_mbps, machine.cpu) for machine in machines]
     check_bounds([machine.name for machine in machines], bounds, limits)
     (folder / "logs").mkdir(parents=True, exist_ok=True)
@@ -124,7 +129,7 @@ def changing_fleet(
         master = f"spark://{ground.host}:{chosen}"
         page = f"http://{ground.host}:{page_port}/json/"
         fleet = Fleet(master, page, housed, os.getpid(), tuple(limits), ground.host)
-        running = ChangingFleet(fleet, ground, Daemons(folder, master, ending))
+        running = ChangingFleet(fleet, ground, Daemons(folder, master, ending), agents)
         running.start(chosen, page_port)
         yield running
 
@@ -140,8 +145,9 @@ def _house(machine: Machine, room: Room) -> Machine:
 class ChangingFleet:
     """A fleet whose workers may come and go."""
 
-    def __init__(self, fleet: Fleet, ground: Ground, daemons: Daemons) -> None:
-        self.fleet, self._ground, self._daemons = fleet, ground, daemons
+    def __init__(self, fleet: Fleet, ground: Ground, daemons: Daemons, agents: bool) -> None:
+        self.fleet, self._ground, self._daemons, self._with_agents = fleet, ground, daemons, agents
+        self._agents: dict[str, subprocess.Popen[bytes]] = {}
         self._numbers = count(len(fleet.machines) + 2)  # of rooms; 1 is the master's
 
     def start(self, port: int, page_port: int) -> None:
@@ -185,6 +191,8 @@ class ChangingFleet:
         if len(fleet.machines) == 1:
             raise InvalidInput(f"{name} is the fleet's only node; end the fleet instead")
         self._daemons.end(name)
+        if name in self._agents:
+            _end(self._agents.pop(name))
         self.fleet = replace(
             fleet,
             machines=tuple(m for m in fleet.machines if m.name != name),
@@ -198,6 +206,11 @@ class ChangingFleet:
         command = ["org.apache.spark.deploy.worker.Worker", *shape, "--webui-port", "0", *work]
         variables = {"SPARK_LOCAL_IP": m.host, "HEADRACE_NODE": m.name}
         self._daemons.start(m.name, room, [*command, self.fleet.master], **variables)
+        if self._with_agents:
+            # An agent that ends is no reason for the fleet to end: what it would say is unknown.
+            told = [str((self._daemons.folder / AGENTS).resolve()), "--node", m.name]
+            agent = [sys.executable, "-m", "headrace.observe.node_agent", *told, "--every", "10"]
+            self._agents[m.name] = self._daemons.launch(f"{m.name}-agent", room, agent)
 
     def _wait_for_workers(self, machines: Sequence[Machine]) -> None:
         names = {machine.name for machine in machines}
@@ -220,17 +233,23 @@ class Daemons:
 
     def start(self, name: str, room: Room, command: Sequence[str], **variables: str) -> None:
         """Start a class of Spark's in a room."""
-        log = self._ending.enter_context((self.folder / "logs" / f"{name}.log").open("wb"))
         spark_class = str(Path(self._variables["SPARK_HOME"]) / "bin" / "spark-class")
+        self._processes[name] = self.launch(name, room, [spark_class, *command], **variables)
+
+    def launch(
+        self, name: str, room: Room, command: Sequence[str], **variables: str
+    ) -> subprocess.Popen[bytes]:
+        """Start a process in a room."""
+        log = self._ending.enter_context((self.folder / "logs" / f"{name}.log").open("wb"))
         process = subprocess.Popen(
-            [*enter_room(room), spark_class, *command],
+            [*enter_room(room), *command],
             env={**self._variables, **variables},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
         )
         self._ending.callback(_end, process)
-        self._processes[name] = process
+        return process
 
     def end(self, name: str) -> None:
         """End one of them."""

@@ -121,7 +121,8 @@ def supervise(
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, end)
     state = folder / "fleet.json"
-    with changing_fleet(machines_of(files), folder, port=port, limits=limits) as running:
+    fleet = changing_fleet(machines_of(files), folder, port=port, limits=limits, agents=True)
+    with fleet as running:
         write_whole(state, json.dumps(asdict(running.fleet)), durable=True)
         try:
             while not ended.wait(1.0) and ask_master(running.fleet) is not None:
