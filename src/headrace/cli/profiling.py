@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,7 @@ def profile(
     click.echo(f"wrote {out}", err=True)
 
 
-def rows_of(file: str) -> Any:
+def rows_of(file: str) -> Callable[[int, int], Any]:
     """Rows of a Parquet file, from the beginning again when they are used up."""
     import numpy as np
     import pyarrow.parquet as pq
@@ -105,7 +106,11 @@ def rows_of(file: str) -> Any:
         raise InvalidInput(f"{file}: no Parquet file that can be read: {error}") from None
     if not table.num_rows:
         raise InvalidInput(f"{file}: holds no rows")
-    return lambda first, count: table.take(np.arange(first, first + count) % table.num_rows)
+
+    def give(first: int, count: int) -> Any:
+        return table.take(np.arange(first, first + count) % table.num_rows)
+
+    return give
 
 
 def cost_line(cost: Cost) -> str:

@@ -19,6 +19,7 @@ from headrace.control.history import Entry
 COMPARED = {"batch_seconds": False, "max_rate": True, "inter_node_traffic": False}
 SAME_RATE = 0.1  # two inputs that differ by less are compared
 RECENT = 5  # outcomes that the margin looks at
+MOST_ERROR = 0.2  # that one of them counts: a single surprise must not stop all moves
 NOISE = 0.05  # a figure that got worse by less did not get worse
 
 
@@ -89,7 +90,7 @@ def same_rate(a: float, b: float) -> bool:
 
 def prediction_error_percent(history: Sequence[Entry]) -> float:
     """By how much the newest predictions were wrong, in the mean."""
-    errors = [abs(outcome.error) for outcome in outcomes(history)][-RECENT:]
+    errors = [min(abs(one.error), MOST_ERROR) for one in outcomes(history)][-RECENT:]
     return 100 * fmean(errors) if errors else 0.0
 
 

@@ -36,7 +36,7 @@ from headrace.solve.simulation.fluid import Fluid, flow
 STEP_S = 1.0  # of the fluid, at most
 SPAN_S = 60.0  # in which a rate counts as constant
 BEHIND_S = 2.0  # of input that wait: more, and a plan is behind
-FULL = 0.995  # of what is used most: above, a plan is at its limit
+FULL = 0.995  # of what is used most: above, it is not known what more a plan could do
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +238,11 @@ class Simulated:
         lag_s = self._lag_s()
         use = self._sums.use / (end - begin)
         done = 1 - (lag_s - before) / (end - begin)
-        full = use >= FULL or done < FULL
         self._measured = {}
-        if use > 0:
-            self._measured["max_rate"] = min(1.0, max(done, 1e-3)) if full else 1 / use
+        if lag_s > BEHIND_S:  # all that the plan can do, it does
+            self._measured["max_rate"] = max(done, 1e-3)
+        elif before <= BEHIND_S and 0 < use < FULL:
+            self._measured["max_rate"] = 1 / use
         self._noticed = {
             name: self.truth.cost.get(name, 1.0) * self._error() for name in problem.components
         }
