@@ -59,6 +59,11 @@ def test_only_a_plan_that_did_worse_than_the_one_before_is_taken_back(
     assert (plan_to_take_back([MOVE, after(batch_s)]) is not None) == taken_back
 
 
+def test_a_figure_that_was_given_up_for_another_is_no_disappointment() -> None:
+    given_up = replace(MOVE, after={"batch_seconds": 3.0})
+    assert plan_to_take_back([given_up, after(3.5)]) is None
+
+
 def test_a_plan_is_taken_back_once_and_not_tried_until_something_changes() -> None:
     back = replace(after(2.2), move=True, applied=True, plan="a", cause="back")
     history = [MOVE, back]
@@ -79,7 +84,7 @@ def test_the_loop_goes_back_to_the_plan_before_when_the_new_one_disappoints() ->
         first = world.entries[0].left if world.entries else ""
         bad = moved and world.entries[-1].plan != first
         view = true_look()
-        return replace(view, measured={"max_rate": 1.2 if bad else 2.4})
+        return replace(view, measured={"batch_seconds": 9.0 if bad else 8.0})
 
     true_look = world.look
     world.look = look  # pyright: ignore[reportAttributeAccessIssue]

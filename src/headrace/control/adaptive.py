@@ -16,6 +16,7 @@ from headrace.errors import InvalidInput
 from headrace.model.document import FORMAT
 from headrace.model.read import Inputs
 from headrace.model.simulation_sections import Event
+from headrace.model.sizable import sizable
 from headrace.model.workload import Workload
 from headrace.planner import Plan
 from headrace.registry import By
@@ -110,6 +111,9 @@ def simulate_adaptive(
         raise InvalidInput(f"{settings.interval_s:g} s between decisions; more than 0 are needed")
     document = inputs.document.model_copy(update={"plan": None})
     inputs = replace(inputs, document=document)
+    if settings.resize:  # with other counts, what a task costs is not what the files say
+        rents = document.cluster is None and bool(document.catalog)
+        inputs = sizable(Workload(inputs), catalog=rents).inputs
     start = first or plan_first(inputs, replace(settings, by=first_by), seconds, seed)
     world = Simulated(
         Truth(inputs, machines=start.machines), start, seconds, events, seed, noise,

@@ -40,8 +40,11 @@ class Outcome:
 
     @property
     def got_worse(self) -> bool:
-        """Whether it did worse than predicted, and worse than the plan before it."""
-        if self.before is None:
+        """Whether it did worse than predicted, and worse than the plan before it.
+
+        A figure that was to get worse, for another to get better, is no disappointment.
+        """
+        if self.before is None or worsening(self.figure, self.before, self.predicted) > NOISE:
             return False
         return self.error > NOISE and worsening(self.figure, self.before, self.measured) > NOISE
 

@@ -214,11 +214,9 @@ class Simulated:
         flow(fluid, mean_factor(self._curve, self.clock, until), self._step_s, steps)
         problem = self.running[0]
         passed = fluid.passed - before[1]
-        self._sums.add(
-            arrived=float(fluid.started[0] - before[0]),
-            seconds=span,
-            use=_use(problem, fluid, passed / span),
-        )
+        self._sums.arrived += float(fluid.started[0] - before[0])
+        self._sums.use += span * _use(problem, fluid, passed / span)
+        self._sums.paused_s += span if self._paused[1] else 0.0
         self.clock = until
 
     def _lag_s(self) -> float:
@@ -237,7 +235,8 @@ class Simulated:
         self._last_rate = max(rate * self._error(), 1e-9)
         lag_s = self._lag_s()
         use = self._sums.use / (end - begin)
-        done = 1 - (lag_s - before) / (end - begin)
+        worked_s = max(end - begin - self._sums.paused_s, STEP_S)
+        done = (end - begin - (lag_s - before)) / worked_s
         self._measured = {}
         if lag_s > BEHIND_S:  # all that the plan can do, it does
             self._measured["max_rate"] = max(done, 1e-3)
@@ -270,10 +269,7 @@ class _Sums:
 
     arrived: float = 0.0
     use: float = 0.0  # times seconds
-
-    def add(self, *, arrived: float, seconds: float, use: float) -> None:
-        self.arrived += arrived
-        self.use += use * seconds
+    paused_s: float = 0.0  # in which state travelled
 
 
 def _use(problem: Problem, fluid: Fluid, served: Floats) -> float:
