@@ -34,7 +34,8 @@ def rates(*values: float) -> list[Entry]:
 
 def test_a_rising_rate_goes_on_rising_and_a_fallen_one_counts_after_a_while() -> None:
     assert needed_factor([], 0, 100, 0, 60) == 1
-    assert needed_factor(rates(50, 90, 95, 95), 240, 100, 0, 60) == pytest.approx(1.1)
+    # 2 more in every interval, for three more of them.
+    assert needed_factor(rates(90, 92, 94, 96, 98), 300, 100, 0, 60) == pytest.approx(1.06)
     assert needed_factor(rates(10), 60, 100, 0, 60) == pytest.approx(1.25), "at most a quarter"
     assert needed_factor(rates(300), 60, 100, 0, 60) == 3
     assert needed_factor(rates(300, 100, 100), 180, 100, 0, 60) == 1, "calm for three intervals"

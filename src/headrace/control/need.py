@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from headrace.control.history import Entry
 
 CALM = 3  # intervals that the input must have been low before plans shrink
-AHEAD = 3  # intervals: in the next ones the input rises as it did in the last ones
+TREND = 7  # rates through which a line is drawn: single ones are too noisy to be followed
+AHEAD = 3  # intervals that the line is followed
 MOST_GROWTH = 0.25  # of the rate, that is expected in all
 MOST_CATCH_UP = 0.5  # of the rate, to work off what waits
 
@@ -32,8 +35,8 @@ def needed_factor(
         return 1.0
     rates = known_rates(history, now_s, rate_per_s)
     recent = [rate for _, rate in rates[-CALM:]]
-    _, before = rates[max(0, len(rates) - 1 - AHEAD)]
-    growth = min(max(0.0, 1 - before / rate_per_s), MOST_GROWTH)
+    rise_per_s = slope(rates[-TREND:])
+    growth = min(max(0.0, rise_per_s * AHEAD * interval_s / rate_per_s), MOST_GROWTH)
     catch_up = min(lag / (rate_per_s * interval_s), MOST_CATCH_UP) if interval_s > 0 else 0.0
     expected = forecast(rates, 2 * interval_s) if forecast is not None else None
     need = max(max(recent) / rate_per_s, 1 + growth, (expected or 0.0) / rate_per_s)
@@ -44,3 +47,11 @@ def known_rates(history: Sequence[Entry], now_s: float, rate_per_s: float) -> Ra
     """What came in at each decision so far, and now."""
     past = [(entry.at_s, entry.rate_per_s) for entry in history if entry.rate_per_s > 0]
     return [*past, (now_s, rate_per_s)]
+
+
+def slope(rates: Rates) -> float:
+    """The rise of a line through rates, in tuples/s per second."""
+    at = np.array([second for second, _ in rates])
+    rate = np.array([value for _, value in rates])
+    spread = float(((at - at.mean()) ** 2).sum())
+    return float(((at - at.mean()) * (rate - rate.mean())).sum()) / spread if spread > 0 else 0.0
