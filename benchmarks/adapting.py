@@ -25,9 +25,10 @@ from killing import executors
 from measure import Row
 from pyspark import cloudpickle
 
+from headrace.control.history import Entry
 from headrace.control.live import Site, decide_beside, on_fleet
-from headrace.control.loop import Entry, LoopSettings
 from headrace.control.on_spark import plan_first
+from headrace.control.planning import LoopSettings
 from headrace.errors import HeadraceError
 from headrace.model.cluster import nodes_of
 from headrace.model.document import FORMAT
@@ -208,7 +209,7 @@ def run_with_loop(
     world = site.watch(
         running, plan, cluster(), telemetry, folder / "store", window_s=1, clock=lambda: watch.now
     )
-    loop = LoopSettings(objective="traffic", interval_s=DECIDE_AFTER, dwell_s=DECIDE_AFTER)
+    loop = LoopSettings(objective="traffic", interval_s=DECIDE_AFTER)
     with decide_beside(world, loop, watch.note_decision, watch.count_batch) as listen:
         settings = Settings(
             folder / "run",

@@ -17,8 +17,9 @@ import pyarrow as pa
 from measure import Row
 
 from headrace.control import on_spark
-from headrace.control.loop import LoopSettings, step
+from headrace.control.loop import step
 from headrace.control.on_spark import OnSpark, plan_first
+from headrace.control.planning import LoopSettings
 from headrace.model.cluster import nodes_of
 from headrace.model.document import FORMAT
 from headrace.model.read import validated

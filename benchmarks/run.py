@@ -35,6 +35,8 @@ BENCHMARKS = (
     "limited",
     "applications",
     "adapting",
+    "driving",
+    "looping",
     "laboratory",
     "advising",
     "fuzzing",

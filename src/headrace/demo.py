@@ -8,7 +8,9 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from headrace.control.loop import Entry, LoopSettings, decide
+from headrace.control.history import Entry
+from headrace.control.loop import decide, describe
+from headrace.control.planning import LoopSettings
 from headrace.model.document import FORMAT
 from headrace.model.examples import example
 from headrace.model.read import Inputs, validated
@@ -105,9 +107,10 @@ class Improvement:
         from headrace.control.on_spark import assignment_from_placement
         from headrace.control.prediction import predict_batch
 
-        problem = self.world.problem()
-        settings = LoopSettings(objective="traffic", dwell_s=0)
-        entry, planned = decide(problem, (), self.world.now(), settings)
+        view = self.world.look()
+        problem = view.problem
+        settings = LoopSettings(objective="traffic", rule_options={"dwell_s": 0})
+        entry, planned = decide(view, describe(view, (), self.world.now()), (), settings)
         self.say(f"decision: {entry.reason}")
         if planned is not None:
             self.world.apply(planned)

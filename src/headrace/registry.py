@@ -1,8 +1,9 @@
 """What algorithms there are, where they come from, and how one is called.
 
 An algorithm is a function. Ours are listed in the literal dict of their folder, those of installed
-packages in the entry-point groups `headrace.place`, `headrace.size`, `headrace.provision` and
-`headrace.move`; any other is named as `package.module:function` or handed over as it is.
+packages in the entry-point groups `headrace.place`, `headrace.size`, `headrace.provision`,
+`headrace.move` and `headrace.rule` (when to move, for the loop); any other is named as
+`package.module:function` or handed over as it is.
 """
 
 from __future__ import annotations
@@ -26,7 +27,14 @@ from headrace.model.request import Request
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-FOLDERS = ("place", "size", "provision", "move")  # each has a dict SCHEDULERS
+# Each has a package with a dict SCHEDULERS.
+FOLDERS = {
+    "place": "headrace.place",
+    "size": "headrace.size",
+    "provision": "headrace.provision",
+    "move": "headrace.move",
+    "rule": "headrace.control.rules",
+}
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 HEADINGS = ("Source", "Maturity", "Guards", "Differs", "Ceiling", "Objectives")
 
@@ -131,8 +139,10 @@ def find(folder: str, by: By) -> Algorithm:
     if ":" in by:
         return Algorithm(by, _load(by), ours=False)
     known = names(folder)
+    what = "rule" if folder == "rule" else "scheduler"
+    place = "" if folder == "rule" else f" in {folder}"
     raise InvalidInput(
-        f"no scheduler `{by}` in {folder}{nearest(by, known)}; there are: {', '.join(known)}, "
+        f"no {what} `{by}`{place}{nearest(by, known)}; there are: {', '.join(known)}, "
         "or name yours as package.module:function"
     )
 
@@ -166,7 +176,7 @@ def _options_in(module: str) -> list[str]:
 
 
 def _ours(folder: str) -> Mapping[str, str]:
-    return importlib.import_module(f"headrace.{folder}").SCHEDULERS
+    return importlib.import_module(FOLDERS[folder]).SCHEDULERS
 
 
 def _plug_ins(folder: str) -> dict[str, EntryPoint]:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from headrace.checks.problems import Content, problem_of
-from headrace.control.history import entries, keep
-from headrace.control.loop import Entry, LoopSettings, decide, run, step
+from headrace.control.history import Entry, entries, keep
+from headrace.control.loop import decide, describe, run, step
+from headrace.control.planning import LoopSettings, View
 from headrace.errors import InvalidInput
 from headrace.judge.report import judge
 from headrace.model.problem import UNPLACED, Assignment, Problem
@@ -63,6 +64,9 @@ class Simulated:
         new = problem_of(self.content)
         return replace(new, current=carry_plan(*self.running, new).plan)
 
+    def look(self) -> View:
+        return View(self.problem())
+
     def history(self) -> Sequence[Entry]:
         return entries(self.store)
 
@@ -79,7 +83,7 @@ class Simulated:
         return self.left > 0
 
 
-SETTINGS = LoopSettings(objective="batch", interval_s=60, dwell_s=60, improve_percent=5)
+SETTINGS = LoopSettings(objective="batch", interval_s=60, rule_options={"improve_percent": 5})
 
 
 def settled(store: Path, **changes: Any) -> Simulated:
@@ -133,7 +137,7 @@ def test_a_lost_node_is_left_at_once_though_the_plan_is_young(tmp_path: Path) ->
     world = settled(tmp_path)
     assert (world.running[1].node == 0).any()
     world.content = content(lost="n1")
-    entry = step(world, replace(SETTINGS, dwell_s=1e9))
+    entry = step(world, replace(SETTINGS, rule_options={"dwell_s": 1e9}))
     assert entry.applied
     assert "nodes that are gone" in entry.reason
     running = world.problem().current
@@ -179,7 +183,7 @@ def test_a_plan_that_is_refused_leaves_the_running_one_in_force(
 
 def test_a_plan_is_needed() -> None:
     with pytest.raises(InvalidInput, match="the loop needs a running plan"):
-        decide(problem_of(content()), [], 0.0, SETTINGS)
+        describe(View(problem_of(content())), [], 0.0)
 
 
 def test_a_restart_reads_on_and_a_torn_line_is_left_out(tmp_path: Path) -> None:
@@ -198,7 +202,9 @@ def test_a_restart_reads_on_and_a_torn_line_is_left_out(tmp_path: Path) -> None:
 def test_the_same_measurements_give_the_same_decision() -> None:
     world = Simulated(content(), Path("nowhere"))
     problem = world.problem()
-    (a, plan_a), (b, plan_b) = (decide(problem, [], 0.0, SETTINGS) for _ in range(2))
+    view = View(problem)
+    start = describe(view, [], 0.0)
+    (a, plan_a), (b, plan_b) = (decide(view, start, [], SETTINGS) for _ in range(2))
     assert a == b
     assert plan_a is not None
     assert plan_b is not None

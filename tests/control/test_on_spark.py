@@ -6,25 +6,29 @@ import json
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from headrace.checks.problems import problem_of
 from headrace.cli import main
-from headrace.control.loop import LoopSettings
 from headrace.control.on_spark import (
     OnSpark,
     background,
     decide_after_batches,
     placement_from_plan,
     problem_on_spark,
+    with_inventory,
+    with_measured_pairs,
 )
+from headrace.control.planning import LoopSettings
 from headrace.demo import NODES, fleet_cluster
 from headrace.errors import InvalidInput
 from headrace.model.cluster import nodes_of
+from headrace.model.document import Node
 from headrace.model.problem import UNPLACED
 from headrace.model.topology import Topology
 from headrace.planner import place
@@ -101,7 +105,7 @@ def test_what_was_measured_leads_to_a_better_plan_for_the_next_batch(
     said: list[str] = []
     decide = decide_after_batches(
         world,
-        LoopSettings(objective="traffic", interval_s=60.0, dwell_s=0),
+        LoopSettings(objective="traffic", interval_s=60.0, rule_options={"dwell_s": 0}),
         lambda entry: said.append(entry.reason),
     )
     plans: list[str | None] = []
@@ -152,3 +156,41 @@ def test_a_store_without_decisions_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["history", str(tmp_path)])
     assert result.exit_code == 1
     assert "holds no decisions" in result.stderr
+
+
+def test_measured_pairs_divide_a_stream_as_they_were_measured() -> None:
+    components = {
+        "s": {"spout": True, "rate": 100, "tasks": 1, "bytes": 8},
+        "b": {"tasks": 2, "inputs": {"s": "shuffle"}},
+        "c": {"tasks": 1, "inputs": {"b": "shuffle"}},
+    }
+    nodes = {"n": {"cpu": 400}}
+    problem = problem_of({"topology": {"components": components}, "cluster": {"nodes": nodes}})
+    # Averages of half the time: 30 and 10 of 100 tuples/s. What went to c was not measured.
+    rows = [["s.1", "b.1", 30.0, 240.0], ["s.1", "b.2", 10.0, 80.0], ["s.1", "gone.1", 5.0, 1.0]]
+    found = with_measured_pairs(problem, rows)
+    assert found.pairs.tuples_per_s.tolist() == pytest.approx([75, 25])
+    assert found.pairs.bytes_per_s.tolist() == pytest.approx([600, 200])
+    assert [(s.source, s.target) for s in found.streams] == [(1, 2)]
+    assert with_measured_pairs(problem, []) is problem
+
+
+def test_agents_fill_in_what_the_cluster_file_does_not_say() -> None:
+    stated = {"a": Node(cpu=200.0, ghz=3.0), "b": Node()}
+    inventory = {"a": {"cpu": 1600, "ghz": 2.0, "cores": 16, "power": {"node": 1}}, "x": {"ghz": 9}}
+    found = with_inventory(stated, inventory)
+    assert (found["a"].cpu, found["a"].ghz, found["a"].cores) == (200, 3, 16)
+    assert found["b"] == Node(), "unknown is unknown"
+
+
+def test_nodes_that_joined_are_planned_on_once_they_have_an_executor(tmp_path: Path) -> None:
+    topology = topology_of(load("word-count"), {"tasks": 2, "out": str(tmp_path)})
+    plan, up = PlanInForce(topology, placed(topology, "storm-even")), {"large"}
+    joined = {"new": Node(cpu=100.0)}
+    nobody: Any = None  # no session is asked
+    world = OnSpark(
+        nobody, topology, CLUSTER, plan, tmp_path, tmp_path, lambda: up, joined=lambda: joined
+    )
+    assert list(world.nodes()) == ["large"]
+    up.add("new")
+    assert list(world.nodes()) == ["large", "new"]

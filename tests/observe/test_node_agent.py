@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from headrace.observe.classify import OPTIONAL
-from headrace.observe.node_agent import bandwidth_mbps, cpu_facts, memory_mb, node_facts
+from headrace.model.telemetry import NODE_FACTS, NODES
+from headrace.observe.node_agent import (
+    Counters,
+    bandwidth_mbps,
+    cpu_facts,
+    follow,
+    memory_mb,
+    node_facts,
+    read_counters,
+    use_between,
+)
+from headrace.observe.small import read_inventory, read_kind
 
 PROCESSOR = """processor\t: {number}
 model name\t: Intel(R) Xeon(R) CPU E5-2650 @ 2.00GHz
@@ -61,4 +72,39 @@ def test_this_machine_has_cores_and_memory() -> None:
     assert facts["machine_type"] == "mine"
     assert facts["cores"] >= 1
     assert facts["memory_mb"] > 0
-    assert set(OPTIONAL["nodes"]) <= set(facts)
+    assert set(NODE_FACTS) <= set(facts) <= {*NODES.names}
+
+
+def test_use_is_what_counters_rose_by(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    (tmp_path / "stat").write_text("cpu  100 0 50 800 50 0 0 0 9 9\ncpu0 1 1 1 1\n")
+    (tmp_path / "net" / "dev").write_text(
+        "Inter-|\n face |\n    lo: 9 0 0 0 0 0 0 0 9 0\n  eth0: 1000 0 0 0 0 0 0 0 250 0\n"
+    )
+    found = read_counters(tmp_path, lambda: 7.0)
+    ticks = os.sysconf("SC_CLK_TCK")
+    assert found == Counters(7.0, 150 / ticks, 250.0, 1000.0)
+    later = Counters(9.0, 150 / ticks + 3.0, 1_000_250.0, 1000.0)
+    memory = "MemTotal:  16384 kB\nMemAvailable: 4096 kB\n"
+    assert use_between(found, later, memory) == {
+        "cpu_used": 150.0,  # 3 s of CPU in 2 s: one core and a half
+        "sent_mbps": 4.0,  # a megabyte in 2 s
+        "received_mbps": 0.0,
+        "memory_used_mb": 12.0,
+    }
+    unknown = read_counters(tmp_path / "absent", lambda: 8.0)
+    assert use_between(found, unknown, "") == {}, "unknown is unknown"
+
+
+def test_an_agent_writes_facts_first_and_then_what_is_in_use(tmp_path: Path) -> None:
+    waits: list[float] = []
+    facts = {"node": "n1", "machine_type": "i7", "cores": 8, "slots": 4}
+    follow(tmp_path, facts, every_s=10.0, samples=2, sleep=waits.append)
+    follow(tmp_path, {**facts, "node": "n2", "cores": 4}, every_s=10.0, samples=0)
+    assert waits == [10.0, 10.0]
+    assert len(list((tmp_path / "nodes").glob("agent-n1-*.parquet"))) == 3
+    found = read_inventory(tmp_path)
+    assert {name: node["cores"] for name, node in found.items()} == {"n1": 8, "n2": 4}
+    rows = read_kind("nodes", sorted((tmp_path / "nodes").glob("agent-n1-*.parquet")))
+    if Path("/proc/stat").exists():
+        assert rows["memory_used_mb"].notna().tolist() == [False, True, True]

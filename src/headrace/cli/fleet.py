@@ -1,4 +1,4 @@
-"""Commands about a Spark cluster on this machine: fleet up, status and down."""
+"""Commands about a Spark cluster on this machine: fleet up, status, add, remove and down."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli.options import FILES, JSON
-from headrace.cli.shared import echo, main, print_json
+from headrace.cli.shared import echo, load_case, main, print_json
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -67,6 +67,40 @@ def status(folder: str, as_json: bool) -> None:
         raise InvalidInput(
             f"no fleet is up in {folder}; start one with headrace fleet up CLUSTER_FILE"
         )
+    show_fleet(running, as_json)
+
+
+@fleet.command()
+@FILES
+@FOLDER
+@JSON
+def add(files: tuple[str, ...], folder: str, as_json: bool) -> None:
+    """Start a worker for every node of the files that the fleet does not have."""
+    from headrace.model.cluster import nodes_of
+    from headrace.run.supervisor import change_fleet, find_fleet
+
+    running = find_fleet(Path(folder))
+    have = {} if running is None else running.hosts
+    nodes = nodes_of(load_case(files).inputs)
+    fresh = {name: node for name, node in nodes.items() if name not in have}
+    if not fresh:
+        raise InvalidInput(f"the fleet has all nodes of the files already: {', '.join(nodes)}")
+    for name, node in fresh.items():
+        facts = node.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        running = change_fleet(Path(folder), {"add": name, "node": facts})
+    assert running is not None
+    show_fleet(running, as_json)
+
+
+@fleet.command()
+@click.argument("nodes", nargs=-1, required=True, metavar="NODE..")
+@FOLDER
+@JSON
+def remove(nodes: tuple[str, ...], folder: str, as_json: bool) -> None:
+    """End workers of the fleet at once; `headrace drain` empties them before."""
+    from headrace.run.supervisor import change_fleet
+
+    running = [change_fleet(Path(folder), {"remove": name}) for name in nodes][-1]
     show_fleet(running, as_json)
 
 

@@ -122,6 +122,26 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "headrace fleet status",
         "headrace fleet status --folder .headrace-fleet --json",
     ),
+    "fleet add": (
+        "headrace fleet add more-nodes.yaml",
+        "headrace fleet add more-nodes.yaml --json",
+    ),
+    "fleet remove": (
+        "headrace fleet remove small-2",
+        "headrace fleet remove small-2 small-3 --json",
+    ),
+    "agent": (
+        "headrace agent telemetry/",
+        "headrace agent telemetry/ --node big-1 --type i7 --once",
+    ),
+    "profile": (
+        "headrace profile word-count --out profile.yaml",
+        "headrace profile app.py --component split --on i7",
+    ),
+    "drain": (
+        "headrace drain small-2 --run headrace-runs/word-count",
+        "headrace drain small-2 --run headrace-runs/word-count --undo",
+    ),
     "fleet down": (
         "headrace fleet down",
         "headrace fleet down --folder .headrace-fleet",

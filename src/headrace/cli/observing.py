@@ -255,3 +255,42 @@ def show(observed: Observed, document: dict[str, Any], out: str | None) -> None:
         echo(f"  {note}")
     if out is not None:
         echo(f"wrote {out}")
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--node", help="What the cluster calls this machine; absent: its host name.")
+@click.option("--type", "machine_type", help="Machine type; absent: the processor's name.")
+@click.option("--slots", type=click.IntRange(min=1), default=4, show_default=True)
+@click.option(
+    "--every",
+    type=click.FloatRange(min=1),
+    default=10.0,
+    show_default=True,
+    help="Seconds between samples of CPU, memory and network in use.",
+)
+@click.option("--once", is_flag=True, help="Write what this machine is, and end.")
+@JSON
+def agent(
+    folder: Path,
+    node: str | None,
+    machine_type: str | None,
+    slots: int,
+    every: float,
+    once: bool,
+    as_json: bool,
+) -> None:
+    """Report to a telemetry folder what this machine is, and what of it is in use."""
+    require_spark("agent")  # telemetry is written with pyarrow
+    from headrace.observe.node_agent import follow, node_facts
+
+    facts = node_facts(node=node, machine_type=machine_type, slots=slots)
+    known = {k: v for k, v in facts.items() if k != "event_time" and v is not None}
+    if as_json:
+        print_json({"format": "headrace/1", "node": known})
+    else:
+        echo(", ".join(f"{name} {value}" for name, value in known.items()), err=True)
+    try:
+        follow(folder, facts, every_s=every, samples=0 if once else None)
+    except KeyboardInterrupt:
+        echo("stopped", err=True)

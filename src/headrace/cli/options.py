@@ -22,7 +22,8 @@ class AlgorithmName(click.Choice[str]):
     def __init__(self, folder: str) -> None:
         from importlib import import_module
 
-        super().__init__(list(import_module(f"headrace.{folder}").SCHEDULERS))
+        package = "control.rules" if folder == "rule" else folder
+        super().__init__(list(import_module(f"headrace.{package}").SCHEDULERS))
         self.folder = folder
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:

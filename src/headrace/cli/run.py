@@ -1,28 +1,30 @@
-"""Commands about live runs: run, and the history of what was decided while one ran."""
+"""The command that runs an application on Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.cli.deciding import Deciding, deciding, say_decision
 from headrace.cli.fleet import FOLDER
-from headrace.cli.options import JSON, OBJECTIVES
+from headrace.cli.options import JSON, AlgorithmName, by_option
 from headrace.cli.shared import echo, emit, load_case, main, print_json, read_options
 from headrace.errors import InvalidInput
-from headrace.place import SCHEDULERS
 from headrace.spark import require_spark
 
 if TYPE_CHECKING:
-    from headrace.control.loop import Entry, LoopSettings
+    from headrace.control.live import Site
+    from headrace.control.planning import LoopSettings
+    from headrace.model.read import Inputs
     from headrace.model.topology import Topology
     from headrace.run.batches import BatchDone, Settings
     from headrace.run.engine import RunDone
+    from headrace.run.placement import Placement
 
 MASTERS = ("spark://", "k8s://", "yarn", "local")
 
@@ -42,6 +44,12 @@ MASTERS = ("spark://", "k8s://", "yarn", "local")
     help="Run on a local fleet of this cluster file's nodes.",
 )
 @click.option("--master", help="Run on an existing Spark cluster, such as spark://host:7077.")
+@click.option(
+    "--cluster",
+    "described",
+    type=click.Path(dir_okay=False),
+    help="With --master: what its hosts are; absent: as many cores as their executors have.",
+)
 @click.option("--batches", type=click.IntRange(min=1), help="Stop after so many.")
 @click.option("--once", is_flag=True, help="Take what the sources hold now, and end.")
 @click.option(
@@ -82,45 +90,12 @@ MASTERS = ("spark://", "k8s://", "yarn", "local")
 @click.option(
     "--describe", is_flag=True, help="Print the topology as a file to plan, and run nothing."
 )
-@click.option(
-    "--by",
-    type=click.Choice(list(SCHEDULERS)),
-    help="With --fleet and no --plan: the scheduler of the first plan.",
+@by_option(
+    "place",
+    help="The scheduler of the first plan, unless --plan or --first gives it, and of the loop's.",
 )
-@click.option(
-    "--adaptive",
-    is_flag=True,
-    help="With --fleet: measure, plan again while it runs, and move where it is worth it.",
-)
-@click.option("--advise", is_flag=True, help="As --adaptive, but recommend only.")
-@click.option(
-    "--every",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    help="Seconds between decisions.",
-)
-@click.option(
-    "--horizon",
-    type=click.FloatRange(min=0),
-    default=600.0,
-    show_default=True,
-    help="Seconds in which a move must pay.",
-)
-@click.option(
-    "--improve",
-    type=click.FloatRange(0, 100),
-    default=10.0,
-    show_default=True,
-    help="Percent that a move must gain.",
-)
-@click.option(
-    "--objective",
-    type=click.Choice(OBJECTIVES),
-    default="batch",
-    show_default=True,
-    help="What plans are to be best at.",
-)
+@click.option("--first", type=AlgorithmName("place"), help="The scheduler of the first plan alone.")
+@deciding(objective="batch")
 @FOLDER
 @JSON
 def run(
@@ -128,6 +103,7 @@ def run(
     plan_file: str | None,
     cluster: str | None,
     master: str | None,
+    described: str | None,
     batches: int | None,
     once: bool,
     interval: float,
@@ -138,19 +114,15 @@ def run(
     options: tuple[str, ...],
     describe: bool,
     by: str | None,
-    adaptive: bool,
-    advise: bool,
-    every: float,
-    horizon: float,
-    improve: float,
-    objective: str,
+    first: str | None,
+    loop: Deciding,
     folder: str,
     as_json: bool,
 ) -> None:
     """Run an application (a .py file or an example by name) on Spark, tasks where the plan says."""
-    check_choices(cluster, master, plan_file, by, adapts := adaptive or advise)
+    start = Start(plan_file, first or by or ("headrace" if loop.on else None), crowded)
+    check_choices(cluster, master, described, start, loop.on, first or by)
     require_spark("run")
-    from headrace.control.loop import LoopSettings
     from headrace.run.apps import load, topology_of
     from headrace.run.batches import Settings
     from headrace.run.state import Store
@@ -160,10 +132,11 @@ def run(
         # With the rule of the engine, for the planner.
         emit(replace(topology, core_per_task=True).document(), None)
         return
+    asked = loop.settings(by or "headrace") if loop.on else None
     where = Path(checkpoint) if checkpoint is not None else Path("headrace-runs") / topology.name
     Store(where.resolve()).check(topology)  # before anything starts
     measured = Path(telemetry) if telemetry is not None else None
-    if measured is None and adapts:
+    if measured is None and loop.on:
         measured = where.resolve() / "telemetry"
     listener = Listener()
     settings = Settings(
@@ -171,97 +144,133 @@ def run(
         on_error=on_error, listen=listener.listen,
     )  # fmt: skip
     if cluster is None:
-        done = run_on_master(topology, settings, plan_file, master, crowded)
+        done = run_on_master(topology, settings, start, master, described, asked)
     else:
-        loop = LoopSettings(
-            objective, interval_s=every, horizon_s=horizon, improve_percent=improve,
-            dwell_s=every, advise=advise,
-        )  # fmt: skip
-        by = by or ("headrace" if adapts and plan_file is None else None)
-        fleet = Path(folder)
-        done = run_on_fleet(
-            topology, settings, plan_file, cluster, fleet, crowded, by, loop if adapts else None
-        )
+        done = run_on_fleet(topology, settings, start, cluster, Path(folder), asked)
     listener.show_summary(where, done, as_json)
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The first plan: a file, or a scheduler's; and whether tasks may queue for cores."""
+
+    file: str | None
+    by: str | None
+    crowded: bool
+
+
 def check_choices(
-    cluster: str | None, master: str | None, plan_file: str | None, by: str | None, adapts: bool
+    cluster: str | None,
+    master: str | None,
+    described: str | None,
+    start: Start,
+    adapts: bool,
+    scheduler: str | None,
 ) -> None:
     """Refuse options that do not go together."""
     if cluster is not None and master is not None:
         raise click.UsageError("give --fleet or --master, not both")
+    if described is not None and master is None:
+        raise click.UsageError("--cluster says what the hosts of --master are; a fleet has its own")
     if master is not None and not master.startswith(MASTERS):
         raise InvalidInput(
             f"`{master}` is no master; one looks like spark://host:7077, "
             "k8s://https://host:443, yarn or local[4]"
         )
-    if (adapts or by is not None) and cluster is None:
+    alone = cluster is None and (master is None or master.startswith("local"))
+    if (adapts or scheduler is not None) and alone:
         raise click.UsageError(
-            "--adaptive, --advise and --by need --fleet: "
-            "the cluster file says what there is to plan on"
+            "--adaptive, --advise, --by and --first need --fleet or --master: "
+            "there must be nodes to plan on"
         )
-    if by is not None and plan_file is not None:
+    if start.file is not None and scheduler is not None and not adapts:
         raise click.UsageError("give --plan or --by, not both")
 
 
 def run_on_master(
     topology: Topology,
     settings: Settings,
-    plan_file: str | None,
+    start: Start,
     master: str | None,
-    crowded: bool,
+    described: str | None,
+    loop: LoopSettings | None,
 ) -> RunDone | None:
     """Run on an existing cluster, or in local mode; None if it was interrupted."""
     from headrace.control.live import on_master
+    from headrace.model.cluster import nodes_of
     from headrace.run.placement import read_placement
     from headrace.spark import is_local
 
-    places = {} if plan_file is None else read_placement(plan_file, topology).places
+    places = {} if start.file is None else read_placement(start.file, topology).places
     nodes = {node for node, _ in places.values()}
     if nodes and (master is None or is_local(master)):
         say("in local mode there is one node: the plan's task counts are used, its places are not")
-    with on_master(master, topology.name, nodes) as site, stop_on_interrupt():
-        plan = site.put_in_force(topology, file=plan_file, crowded=crowded, say=say)
-        return site.run(topology, plan, settings)
+    known = None if described is None else load_case((described,)).inputs
+    wanted = nodes if known is None else set(nodes_of(known))
+    discover = known is None and start.file is None and start.by is not None
+    with on_master(master, topology.name, wanted, discover=discover) as site, stop_on_interrupt():
+        nodes_known = known or site.describe()
+        first = plan_start(topology, nodes_known, start)
+        return run_on_site(site, topology, settings, start, first, nodes_known, loop)
     return None
 
 
 def run_on_fleet(
     topology: Topology,
     settings: Settings,
-    plan_file: str | None,
+    start: Start,
     cluster: str,
     folder: Path,
-    crowded: bool,
-    by: str | None,
     loop: LoopSettings | None,
 ) -> RunDone | None:
     """Run on a fleet; with a loop, plan again while it runs. None if it was interrupted."""
-    from headrace.control.live import decide_beside, fleet_for, on_fleet
-    from headrace.control.on_spark import plan_first
-    from headrace.model.cluster import nodes_of
+    from headrace.control.live import fleet_for, on_fleet
     from headrace.run.machines import machines_of
     from headrace.run.placement import check_cores, read_placement
 
     inputs = load_case((cluster,)).inputs
-    if plan_file is not None and not crowded:  # before anything starts
+    if start.file is not None and not start.crowded:  # before anything starts
         cores = {machine.name: machine.cores for machine in machines_of([cluster])}
-        check_cores(topology, read_placement(plan_file, topology), cores)
-    start = None if by is None else plan_first(topology, nodes_of(inputs), by)
+        check_cores(topology, read_placement(start.file, topology), cores)
+    first = plan_start(topology, inputs, start)
     with (
         fleet_for(cluster, folder, say) as fleet,
-        on_fleet(fleet, topology.name) as site,
+        on_fleet(fleet, topology.name, folder=folder) as site,
         stop_on_interrupt(),
     ):
-        plan = site.put_in_force(topology, start, file=plan_file, crowded=crowded, say=say)
-        if loop is None:
-            return site.run(topology, plan, settings)
-        assert settings.telemetry is not None
-        world = site.watch(topology, plan, inputs, settings.telemetry, settings.checkpoint)
-        with decide_beside(world, loop, say_decision, settings.listen) as listen:
-            return site.run(topology, plan, replace(settings, listen=listen))
+        return run_on_site(site, topology, settings, start, first, inputs, loop)
     return None
+
+
+def plan_start(topology: Topology, cluster: Inputs, start: Start) -> Placement | None:
+    """The first plan, if a scheduler is to make it."""
+    from headrace.control.on_spark import plan_first
+    from headrace.model.cluster import nodes_of
+
+    if start.file is not None or start.by is None:
+        return None
+    return plan_first(topology, nodes_of(cluster), start.by)
+
+
+def run_on_site(
+    site: Site,
+    topology: Topology,
+    settings: Settings,
+    start: Start,
+    first: Placement | None,
+    cluster: Inputs,
+    loop: LoopSettings | None,
+) -> RunDone:
+    """Put the first plan in force, and run; with a loop, plan again meanwhile."""
+    from headrace.control.live import decide_beside
+
+    plan = site.put_in_force(topology, first, file=start.file, crowded=start.crowded, say=say)
+    if loop is None:
+        return site.run(topology, plan, settings)
+    assert settings.telemetry is not None
+    world = site.watch(topology, plan, cluster, settings.telemetry, settings.checkpoint, by=loop.by)
+    with decide_beside(world, loop, say_decision, settings.listen) as listen:
+        return site.run(topology, plan, replace(settings, listen=listen))
 
 
 @contextmanager
@@ -334,35 +343,3 @@ def batch_line(done: BatchDone) -> str:
     if done.misplaced:
         line += f", {len(done.misplaced)} misplaced: {', '.join(done.misplaced[:5])}"
     return line if done.failure is None else f"{line}; put aside: {done.failure}"
-
-
-def say_decision(entry: Entry) -> None:
-    say(decision_line(entry))
-
-
-def decision_line(entry: Entry) -> str:
-    """A decision in one line."""
-    what = "moves" if entry.applied else "would move" if entry.move else "stays"
-    moved = f"; {entry.moved_tasks} tasks, {entry.moved_mb:g} MB" if entry.move else ""
-    return f"{what}: {entry.reason}{moved}"
-
-
-@main.command()
-@click.argument("store", type=click.Path(path_type=Path, file_okay=False))
-@JSON
-def history(store: Path, as_json: bool) -> None:
-    """Every decision of a run with --adaptive or --advise, from its folder."""
-    from headrace.control.history import entries
-
-    found = entries(store)
-    if not found:
-        raise InvalidInput(
-            f"{store}: holds no decisions; "
-            "a run with --adaptive or --advise keeps them in its folder"
-        )
-    if as_json:
-        print_json({"format": "headrace/1", "decisions": [asdict(entry) for entry in found]})
-        return
-    for entry in found:
-        at = datetime.fromtimestamp(entry.at_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        echo(f"{at}  {decision_line(entry)}")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.options import FILES, JSON, OUT, what_if
-from headrace.cli.shared import deliver, load_case, main
+from headrace.cli.deciding import Deciding, deciding, decision_line
+from headrace.cli.options import FILES, JSON, OUT, AlgorithmName, what_if
+from headrace.cli.shared import deliver, echo, load_case, main
 
 if TYPE_CHECKING:
     from headrace.library.case import Case
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Schedulers whose plans to simulate; repeatable. Absent: the plan in the files, or ours.",
 )
+@click.option(
+    "--first", type=AlgorithmName("place"), help="With --adaptive: of the first plan; absent: --by."
+)
+@deciding(objective="traffic")
 @click.option(
     "--seconds-simulated",
     type=float,
@@ -55,6 +60,8 @@ def simulate(
     files: tuple[str, ...],
     plan: str | None,
     by: tuple[str, ...],
+    first: str | None,
+    loop: Deciding,
     seconds_simulated: float,
     warm_up: float | None,
     runs: int,
@@ -77,6 +84,9 @@ def simulate(
     if workers is not None and master is not None:
         raise click.UsageError("give --workers or --master, not both")
     case = Case(apply_change(load_case(files).inputs, what_if))
+    if loop.on:
+        simulate_loop(case, plan, by, first, loop, seconds_simulated, seed, events, as_json, out)
+        return
     found = [
         simulate_plan(
             one,
@@ -120,3 +130,43 @@ def plans_to_simulate(case: Case, plan: str | None, by: tuple[str, ...]) -> list
     if not by and case.problem.current is not None:
         return [judge(case)]
     return [place(case, name) for name in by or ("headrace",)]
+
+
+def simulate_loop(
+    case: Case,
+    plan: str | None,
+    by: tuple[str, ...],
+    first: str | None,
+    loop: Deciding,
+    seconds: float,
+    seed: int,
+    events: str | None,
+    as_json: bool,
+    out: str | None,
+) -> None:
+    """Let the loop decide in a simulated world, and show what it did."""
+    from headrace.control.adaptive import simulate_adaptive
+    from headrace.library.simulation import read_events
+    from headrace.library.verbs import judge
+
+    if len(by) > 1:
+        raise click.UsageError("the loop plans with one scheduler; give --by once")
+    chosen = by[0] if by else "headrace"
+    given = case.inputs.document.events or () if events is None else read_events(events)
+    done = simulate_adaptive(
+        case.inputs,
+        loop.settings(chosen),
+        seconds=seconds,
+        events=given,
+        seed=seed,
+        first=None if plan is None else judge(case, plan),
+        first_by=first or chosen,
+    )
+
+    def show() -> None:
+        for entry in done.decisions:
+            if entry.move:
+                echo(f"{entry.at_s:>10.0f} s  {decision_line(entry)}")
+        echo(done.in_a_line())
+
+    deliver(done.to_json(), show, as_json, out)

@@ -3,15 +3,45 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from headrace.control.loop import Entry
+from headrace.control.choice import Adopted
 from headrace.errors import InvalidInput
 from headrace.model.files import append_line
 
 NAME = "decisions.jsonl"
+Cause = Literal["rule", "lost", "back"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A decision as it is kept; `move` says what was decided, `applied` whether it was done."""
+
+    at_s: float
+    move: bool
+    applied: bool
+    reason: str
+    numbers: Mapping[str, float] = field(default_factory=dict[str, float])
+    plan: str = ""  # fingerprint of the plan in force after the decision
+    before: Mapping[str, Any] = field(default_factory=dict[str, Any])  # predicted, if it stays
+    after: Mapping[str, Any] = field(default_factory=dict[str, Any])  # predicted, if it moves
+    moved_tasks: int = 0
+    moved_mb: float = 0.0
+    by: str = ""  # scheduler
+    rule: str = ""
+    cause: Cause = "rule"  # or tasks had lost their node, or a plan was taken back
+    left: str = ""  # fingerprint of the plan that was in force before
+    # What the plan in force did since the decision before; what came in; and on which nodes.
+    measured: Mapping[str, float] = field(default_factory=dict[str, float])
+    rate_per_s: float = 0.0
+    nodes: str = ""  # fingerprint of their names
+    tasks: Mapping[str, int] = field(default_factory=dict[str, int])  # counts, where they change
+    machines: Mapping[str, int] | None = None  # rented
+    # Fingerprint -> counts and places, of plans that no decision before has.
+    plans: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
 
 def keep(folder: Path, entry: Entry) -> None:
@@ -39,3 +69,15 @@ def entries(folder: Path) -> list[Entry]:
         except TypeError as error:
             raise InvalidInput(f"{file}:{number}: not a decision: {error}") from None
     return found
+
+
+def adopted_plans(history: Sequence[Entry]) -> tuple[Adopted, ...]:
+    """The plans that were in force, from the decisions that were carried out."""
+    return tuple(
+        Adopted(entry.plan, entry.at_s, entry.cause == "rule") for entry in history if entry.applied
+    )
+
+
+def find_plan(history: Sequence[Entry], plan: str) -> Mapping[str, Any] | None:
+    """Counts and places of a plan that was in force."""
+    return next((entry.plans[plan] for entry in history if plan in entry.plans), None)

@@ -16,23 +16,26 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyspark
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from headrace.control.loop import Entry, LoopSettings
+from headrace.control.history import Entry
 from headrace.control.on_spark import OnSpark, background, decide_after_batches
+from headrace.control.planning import LoopSettings
 from headrace.errors import InvalidInput, Unsupported
-from headrace.model.read import Inputs
+from headrace.model.document import FORMAT, Node
+from headrace.model.read import Inputs, validated
 from headrace.model.topology import Topology
+from headrace.registry import By
 from headrace.run import engine
 from headrace.run.addresses import check_reachable
 from headrace.run.batches import BatchDone, Settings
-from headrace.run.cluster import executor_cores, wait_for_hosts
-from headrace.run.fleet import Fleet, local_fleet
+from headrace.run.cluster import executor_cores, settled_hosts, wait_for_hosts
+from headrace.run.fleet import AGENTS, Fleet, local_fleet
 from headrace.run.internals import SETTINGS
 from headrace.run.machines import machines_of
 from headrace.run.placement import Placement, PlanInForce, check_cores
@@ -40,8 +43,12 @@ from headrace.run.supervisor import find_fleet
 from headrace.spark import is_local, session
 
 BACK_WITHIN_S = 20  # a lost executor comes back within seconds
+SLOTS = 4  # of a node of which nothing is known, as Storm's supervisors have
+BY_STREAMS = ("headrace", "optimal")  # schedulers that work on whole streams
 
 Say = Callable[[str], None]
+# Cores per host that has an executor -> nodes: where they are, and what they are.
+FindMore = Callable[[Mapping[str, int]], Mapping[str, tuple[str, Node]]]
 Listen = Callable[[BatchDone], None]
 
 
@@ -54,11 +61,18 @@ class Site:
     """Where topologies run: a Spark session, and the hosts of the nodes that plans speak of."""
 
     spark: SparkSession
-    hosts: Mapping[str, str] | None = None  # node -> host; None: places are not looked at
+    hosts: dict[str, str] | None = None  # node -> host; None: places are not looked at
+    find_more: FindMore | None = None  # nodes that may have joined since
+    more: dict[str, Node] = field(default_factory=dict[str, Node])  # those that have
+    agents: Path | None = None  # the folder of what nodes say about themselves
 
     def cores(self) -> dict[str, int]:
-        """The nodes that have an executor, and its cores."""
+        """The nodes that have an executor, and its cores; a node that has joined is one of them."""
         found = executor_cores(self.spark)
+        if self.hosts is not None and self.find_more is not None:
+            for name, (host, node) in self.find_more(found).items():
+                if name not in self.hosts:
+                    self.hosts[name], self.more[name] = host, node
         return {node: found[host] for node, host in (self.hosts or {}).items() if host in found}
 
     def put_in_force(
@@ -98,9 +112,13 @@ class Site:
         store: Path,
         *,
         window_s: int = 5,
+        by: By = "headrace",
         clock: Callable[[], float] = time.time,
     ) -> OnSpark:
-        """A run here as the loop sees it; decisions are kept in `store`."""
+        """A run here as the loop sees it; decisions are kept in `store`.
+
+        `by` is the scheduler to come: only ours is better off with streams than with pairs.
+        """
         return OnSpark(
             self.spark,
             topology,
@@ -111,7 +129,18 @@ class Site:
             lambda: set(self.cores()),
             window_s=window_s,
             clock=clock,
+            pairs=by not in BY_STREAMS,
+            joined=lambda: self.more,
+            agents=self.agents,
         )
+
+    def describe(self) -> Inputs:
+        """The nodes as files would have them: what their executors have of cores."""
+        nodes = {
+            name: node.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            for name, (_, node) in host_nodes(self.cores()).items()
+        }
+        return validated({"format": FORMAT, "cluster": {"nodes": nodes or {"this": {}}}}, {})
 
     def run(self, topology: Topology, plan: PlanInForce, settings: Settings) -> engine.RunDone:
         """Run a topology until its sources end or the batches are done."""
@@ -139,21 +168,52 @@ def fleet_for(cluster: str | os.PathLike[str], folder: Path, say: Say) -> Genera
 
 
 @contextmanager
-def on_fleet(fleet: Fleet, app: str, conf: Mapping[str, str] = {}) -> Generator[Site]:
-    """A fleet with a session on it, once every worker has an executor."""
+def on_fleet(
+    fleet: Fleet, app: str, conf: Mapping[str, str] = {}, *, folder: Path | None = None
+) -> Generator[Site]:
+    """A fleet with a session on it, once every worker has an executor.
+
+    Workers may join and leave a fleet that is up in a folder.
+    """
+
+    def find_more(cores: Mapping[str, int]) -> dict[str, tuple[str, Node]]:
+        now = find_fleet(folder) if folder is not None else None
+        joined = {} if now is None else now.nodes
+        hosts = {} if now is None else now.hosts
+        return {
+            name: (hosts[name], Node.model_validate(facts))
+            for name, facts in joined.items()
+            if hosts[name] in cores
+        }
+
     with open_session(app, fleet.master, {**conf, **fleet.settings()}) as spark:
         wait_for_hosts(spark, fleet.hosts.values())
-        yield Site(spark, fleet.hosts)
+        yield Site(spark, fleet.hosts, find_more, agents=folder and folder / AGENTS)
 
 
 @contextmanager
-def on_master(master: str | None, app: str, nodes: Iterable[str] = ()) -> Generator[Site]:
-    """A Spark cluster whose hosts are called as the plan's nodes; None: this machine alone."""
-    hosts = {node: node for node in nodes} if master and not is_local(master) else {}
+def on_master(
+    master: str | None, app: str, nodes: Iterable[str] = (), *, discover: bool = False
+) -> Generator[Site]:
+    """A Spark cluster whose hosts are called as the plan's nodes; None: this machine alone.
+
+    `discover`: the nodes are the hosts that have executors.
+    """
+    remote = master is not None and not is_local(master)
+    hosts = {node: node for node in nodes} if remote else {}
     with open_session(app, master, {}) as spark:
         if hosts:
             wait_for_hosts(spark, hosts.values())
-        yield Site(spark, hosts or None)
+        elif remote and discover:
+            hosts = {host: host for host in settled_hosts(spark)}
+        yield Site(spark, hosts or None, host_nodes if discover else None)
+
+
+def host_nodes(cores: Mapping[str, int]) -> dict[str, tuple[str, Node]]:
+    """Hosts as nodes: all that is known of them is what cores their executors have."""
+    return {
+        host: (host, Node(cpu=100.0 * own, cores=own, slots=SLOTS)) for host, own in cores.items()
+    }
 
 
 @contextmanager

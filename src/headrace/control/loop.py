@@ -1,79 +1,52 @@
 """The loop on one page: measure, plan, decide, move; and keep every decision with its reason.
 
-The world is passed in: a running topology on Spark, or a test. "Not ready" is no error; it is a
-decision to do nothing, and is kept like any other.
+The world is passed in: a running topology on Spark, or a simulated one. "Not ready" is no error; it
+is a decision to do nothing, and is kept like any other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from headrace.control.policy import (
-    Adopted,
-    Decision,
-    all_of,
-    aniello_threshold,
-    faster_batches,
+from headrace.control.choice import Choice, Decision, carries_load, sustained, why_overloaded
+from headrace.control.history import Entry, adopted_plans, find_plan
+from headrace.control.learning import is_barred, plan_to_take_back, prediction_error_percent
+from headrace.control.need import needed_factor
+from headrace.control.planning import (
+    Candidate,
+    LoopSettings,
+    View,
     fingerprint,
-    no_flapping,
+    judge_plan,
+    name_nodes,
+    plan_again,
+    plan_section,
+    read_plan,
 )
 from headrace.errors import HeadraceError, InvalidInput
-from headrace.judge.report import FIGURES, Report, judge
-from headrace.model.problem import UNPLACED, Assignment, Problem
-from headrace.model.ranges import task_state_mb
-from headrace.move.change import find_moving_tasks, volumes_between
-from headrace.move.relabel import relabel
-from headrace.planner import Plan, place
+from headrace.judge.report import Report
+from headrace.model.plan import counts_section
+from headrace.model.problem import UNPLACED
+from headrace.move.change import carry_plan
+from headrace.planner import Plan
+from headrace.registry import find
 
 # Figures that are kept with a decision.
 KEPT = ("inter_node_traffic", "max_rate", "batch_seconds", "nodes_used", "feasible")
-
-
-@dataclass(frozen=True, slots=True)
-class LoopSettings:
-    """How eager the loop is."""
-
-    objective: str = "batch"
-    by: str = "headrace"
-    interval_s: float = 60.0  # between two decisions
-    horizon_s: float = 600.0  # over which a move must pay
-    improve_percent: float = 10.0  # less is not worth a move
-    dwell_s: float = 60.0  # a plan stays at least so long, unless it breaks a rule
-    move_cost: float | None = None  # of the planner: tuples/s that moving one megabyte must gain
-    advise: bool = False  # recommend only
-    seed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A decision as it is kept; `move` says what was decided, `applied` whether it was done."""
-
-    at_s: float
-    move: bool
-    applied: bool
-    reason: str
-    numbers: Mapping[str, float] = field(default_factory=dict[str, float])
-    plan: str = ""  # fingerprint of the plan in force after the decision
-    before: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    after: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    moved_tasks: int = 0
-    moved_mb: float = 0.0
+TRIGGER = 1 / 3  # of the reserve: a running plan with less than that left is too small
 
 
 class World(Protocol):
     """What the loop needs of the outside."""
 
     def now(self) -> float: ...
-    def problem(self) -> Problem:
-        """The problem as measured, with the running plan as `current`.
-
-        Raises HeadraceError while there is nothing to plan on.
-        """
+    def look(self) -> View:
+        """What was measured. Raises HeadraceError while there is nothing to plan on."""
         ...
 
     def history(self) -> Sequence[Entry]: ...
@@ -99,142 +72,208 @@ def step(world: World, settings: LoopSettings) -> Entry:
     """One decision, kept and carried out."""
     now_s = world.now()
     history = world.history()
+    by, rule = find("place", settings.by).name, find("rule", settings.rule).name
+    entry = Entry(now_s, False, False, "", plan=history[-1].plan if history else "")
     try:
-        entry, planned = decide(world.problem(), history, now_s, settings)
+        view = world.look()
+        entry = describe(view, history, now_s)
+        entry, planned = decide(view, entry, history, settings)
         if planned is not None and not settings.advise:
             world.apply(planned)
             entry = replace(entry, applied=True)
+        elif planned is not None:
+            entry = replace(entry, plan=entry.left)
     except HeadraceError as error:
-        entry = Entry(
-            now_s,
-            False,
-            False,
-            f"nothing is moved: {error.message}",
-            plan=history[-1].plan if history else "",
+        entry = replace(
+            entry,
+            move=False,
+            plan=entry.left or entry.plan,
+            reason=f"nothing is moved: {error.message}",
         )
+    entry = replace(entry, by=by, rule=rule)
     world.keep(entry)
     return entry
 
 
-def decide(
-    problem: Problem, history: Sequence[Entry], now_s: float, settings: LoopSettings
-) -> tuple[Entry, Plan | None]:
-    """What to do about a running plan, and the plan to put in its place; pure."""
-    running = problem.current
+def describe(view: View, history: Sequence[Entry], now_s: float) -> Entry:
+    """The beginning of every decision: what runs, on what, and what was measured of it."""
+    problem, running = view.problem, view.problem.current
     if running is None:
         raise InvalidInput("the loop needs a running plan")
-    force = fingerprint(running)
-    homeless = int((running.node == UNPLACED).sum())
-    weight = settings.move_cost
-    planned = place(
-        problem,
-        settings.by,
-        objective=settings.objective,
-        seed=settings.seed,
-        options={} if homeless or weight is None else {"move_cost": weight},
-    )
-    better = relabel(problem, running, planned.assignment).plan
-    then = judge(problem, better, objective=settings.objective, bounded=False)
-    now = None if homeless else judge(problem, running, objective=settings.objective, bounded=False)
-    moved = find_moving_tasks(running, better)
-    entry = Entry(
-        now_s, False, False, "", plan=force, before=figures(now), after=figures(then),
-        moved_tasks=len(moved), moved_mb=float(task_state_mb(problem)[moved].sum()),
+    name = fingerprint(problem, running)
+    known = find_plan(history, name) is not None
+    return Entry(
+        now_s, False, False, "", plan=name, left=name, measured=dict(view.measured),
+        rate_per_s=view.rate_per_s, nodes=name_nodes(problem),
+        plans={} if known else {name: plan_section(problem, running)},
     )  # fmt: skip
-    decision = apply_rules(
-        problem, running, better, now, then, homeless, adopted_plans(history), now_s, settings
-    )
-    entry = replace(
-        entry,
-        move=decision.move,
-        reason=decision.reason,
-        numbers={name: x for name, x in decision.numbers.items() if math.isfinite(x)},
-    )
-    if not decision.move:
-        return entry, None
-    return replace(entry, plan=fingerprint(better)), replace(
-        planned, assignment=better, report=then
-    )
 
 
-def apply_rules(
-    problem: Problem,
-    running: Assignment,
-    better: Assignment,
-    now: Report | None,
-    then: Report,
-    homeless: int,
-    past: Sequence[Adopted],
-    now_s: float,
-    settings: LoopSettings,
-) -> Decision:
-    """The rules in their order: leave a broken plan, else move for a gain that is worth it."""
+def decide(
+    view: View, entry: Entry, history: Sequence[Entry], settings: LoopSettings
+) -> tuple[Entry, Plan | None]:
+    """What to do about a running plan, and the plan to put in its place; pure."""
+    running = view.problem.current
+    assert running is not None
+    homeless = int((running.node == UNPLACED).sum())
+    forecast = None
+    if settings.forecast:
+        from headrace.control.forecast import most_expected as forecast  # here: it needs an extra
+    need = 1.0
+    if settings.resize or settings.forecast:
+        need = needed_factor(
+            history, entry.at_s, entry.rate_per_s, view.lag, settings.interval_s, forecast
+        )
+    if not homeless:
+        back = take_back(view, entry, history, settings, need)
+        if back is not None:
+            return back
+    found = plan_again(view, settings, need)
+    # With resizing, a plan is too small before it overflows.
+    load = need * (1 + settings.reserve * TRIGGER) if settings.resize else need
+    then = judge_plan(found.problem, found.plan.assignment, settings.objective, load)
+    now = None if homeless else judge_plan(view.problem, running, settings.objective, load)
+    entry = with_figures(entry, view, found, homeless, settings, load, (now, then))
     if now is None:
-        return Decision(
+        decision = Decision(
             True,
             f"{homeless} tasks were on nodes that are gone: they start elsewhere",
             {"homeless": homeless},
         )
-    if not now.feasible and then.feasible:
-        return Decision(
-            True,
-            f"the running plan breaks a rule ({now.violations[0].message}); "
-            "the new one breaks none",
-        )
-    if not then.feasible:
-        return Decision(False, "no plan was found that keeps all rules")
-    if np.array_equal(running.node, better.node) and np.array_equal(running.worker, better.worker):
-        return Decision(False, "the running plan is the best that was found")
-    transfer_s = volumes_between(problem, running, better).bound
-    return all_of(
-        gain(now, then, transfer_s, settings),
-        no_flapping(
-            fingerprint(better),
-            past,
-            now_s,
+        entry = replace(entry, cause="lost")
+    else:
+        choice = Choice(
+            view.problem, running, now, found.problem, found.plan.assignment, then,
+            plan=fingerprint(found.problem, found.plan.assignment),
+            objective=settings.objective,
+            at_s=entry.at_s,
+            started_s=history[0].at_s if history else entry.at_s,
             interval_s=settings.interval_s,
-            dwell_s=settings.dwell_s,
-        ),
-    )
+            transfer_s=found.transfer_s,
+            lag=view.lag,
+            error_percent=prediction_error_percent(history),
+            adopted=adopted_plans(history),
+        )  # fmt: skip
+        decision = ask_rule(choice, entry, view, history, settings)
+    return conclude(entry, decision, found, history, then)
 
 
-def gain(now: Report, then: Report, transfer_s: float, settings: LoopSettings) -> Decision:
-    """Whether the figure asked for gets better by enough."""
-    if (
-        settings.objective == "batch"
-        and now.batch_seconds is not None
-        and then.batch_seconds is not None
+def ask_rule(
+    choice: Choice, entry: Entry, view: View, history: Sequence[Entry], settings: LoopSettings
+) -> Decision:
+    """What the rule says, unless the loop itself has an objection or must act."""
+    if choice.plan == entry.left:
+        state = "" if choice.runs_well else f", though {why_overloaded(choice.now)}"
+        return Decision(False, f"the running plan is the best that was found{state}")
+    held = sorted(view.drained & {choice.problem.nodes[n] for n in set(choice.running.node)})
+    if held:
+        return drain(choice, held)
+    worse = sustained(choice.then) <= sustained(choice.now)
+    if not choice.would_run_well and (choice.runs_well or worse):
+        words = "no plan was found that carries the load"
+        return Decision(False, f"{words}: {why_overloaded(choice.then)}")
+    if is_barred(history, choice.plan, entry.rate_per_s, entry.nodes):
+        words = "this plan did worse than predicted and was taken back"
+        return Decision(False, f"{words}; neither the nodes nor the input have changed since")
+    return find("rule", settings.rule)(choice, options=settings.rule_options)
+
+
+def drain(choice: Choice, held: Sequence[str]) -> Decision:
+    """Empty nodes, if that overloads none that is not overloaded now."""
+    names = ", ".join(held)
+    if choice.then.feasible or not choice.runs_well:
+        return Decision(True, f"node {names} is emptied")
+    words = f"node {names} cannot be emptied without overload"
+    return Decision(False, f"{words}: {why_overloaded(choice.then)}")
+
+
+def take_back(
+    view: View, entry: Entry, history: Sequence[Entry], settings: LoopSettings, need: float
+) -> tuple[Entry, Plan | None] | None:
+    """The plan before, if the newest one did worse than predicted; None if all is well."""
+    outcome = plan_to_take_back([*history, entry])
+    section = outcome and find_plan(history, outcome.entry.left)
+    if outcome is None or section is None:
+        return None
+    old = view.problem
+    try:
+        if dict(section["tasks"]) != counts_section(old):
+            if view.workload is None:
+                return None
+            old = view.workload.problem(section["tasks"])
+        before = read_plan(old, section)
+    except HeadraceError:
+        return None  # its nodes are no longer there
+    running = view.problem.current
+    assert running is not None
+    report = judge_plan(old, before, settings.objective, need)
+    if not carries_load(report, settings.objective) and sustained(report) <= sustained(
+        judge_plan(view.problem, running, settings.objective, need)
     ):
-        return faster_batches(
-            now.batch_seconds,
-            then.batch_seconds,
-            transfer_s=transfer_s,
-            horizon_s=settings.horizon_s,
-            improve_percent=settings.improve_percent,
-        )
-    if settings.objective == "rate":
-        a, b = (np.inf if r.max_rate is None else r.max_rate for r in (now, then))
-        rises = 100 * (b / a - 1) if np.isfinite(a) and a > 0 else 0.0
-        words = (
-            f"the sustained rate rises from {a:.4g} to {b:.4g} times the input, "
-            f"by {rises:.3g} %; {settings.improve_percent:g} % are asked"
-        )
-        return Decision(
-            bool(rises > 0 and rises >= settings.improve_percent),
-            words,
-            {"rises_percent": float(rises), "transfer_s": transfer_s},
-        )
-    figure = FIGURES[settings.objective if settings.objective != "batch" else "traffic"]
-    return aniello_threshold(
-        float(getattr(now, figure)),
-        float(getattr(then, figure)),
-        improve_percent=settings.improve_percent,
+        return None
+    carried = carry_plan(view.problem, running, old)
+    plan = Plan("rolled back", settings.objective, settings.seed, 0.0, old, before, report)
+    found = Candidate(plan, carried.plan, carried.holders)
+    words = (
+        f"the plan in force did worse than predicted: {outcome.figure} {outcome.measured:.4g}, "
+        f"not {outcome.predicted:.4g}; it was {outcome.before:.4g} under the plan before, "
+        "which comes back"
+    )
+    entry = with_figures(entry, view, found, 0, settings, need, (None, report))
+    entry = replace(entry, cause="back")
+    numbers = {"predicted": outcome.predicted, "measured": outcome.measured}
+    return conclude(entry, Decision(True, words, numbers), found, history, report)
+
+
+def with_figures(
+    entry: Entry,
+    view: View,
+    found: Candidate,
+    homeless: int,
+    settings: LoopSettings,
+    load: float,
+    judged: tuple[Report | None, Report],
+) -> Entry:
+    """The entry with what both plans are predicted to do at the measured rate, and what moves."""
+    now, then = judged
+    if load != 1.0 or now is None:
+        then = judge_plan(found.problem, found.plan.assignment, settings.objective)
+        running = view.problem.current
+        assert running is not None
+        now = None if homeless else judge_plan(view.problem, running, settings.objective)
+    moved_tasks, moved_mb = found.moved
+    counts = found.plan.tasks
+    same = np.array_equal(found.problem.tasks, view.problem.tasks)
+    return replace(
+        entry,
+        before=figures(now),
+        after=figures(then),
+        moved_tasks=moved_tasks,
+        moved_mb=moved_mb,
+        tasks={} if same else counts,
+        machines=None if found.plan.machines is None else dict(found.plan.machines),
+        numbers={} if load == 1.0 else {"planned_for": load},
     )
 
 
-def adopted_plans(history: Sequence[Entry]) -> list[Adopted]:
-    """The plans that were in force, from the decisions that were carried out."""
-    return [Adopted(entry.plan, entry.at_s) for entry in history if entry.applied]
+def conclude(
+    entry: Entry, decision: Decision, found: Candidate, history: Sequence[Entry], then: Report
+) -> tuple[Entry, Plan | None]:
+    """The entry with the decision, and the plan if it is to be put in force."""
+    numbers = {name: float(x) for name, x in decision.numbers.items() if math.isfinite(x)}
+    entry = replace(
+        entry,
+        move=decision.move,
+        reason=decision.reason,
+        numbers={**entry.numbers, **numbers},
+    )
+    if not decision.move:
+        return entry, None
+    name = fingerprint(found.problem, found.plan.assignment)
+    plans = dict(entry.plans)
+    if find_plan(history, name) is None:
+        plans[name] = plan_section(found.problem, found.plan.assignment)
+    return replace(entry, plan=name, plans=plans), replace(found.plan, report=then)
 
 
 def figures(report: Report | None) -> dict[str, Any]:

@@ -59,3 +59,8 @@ class Event(Section):
     share: Annotated[float, Field(gt=0, le=1), BeforeValidator(no_switch)] = Field(
         default=0.5, description="hot: share of its component's tuples that it gets"
     )
+    cost: str | None = Field(
+        default=None,
+        description="with --adaptive: a component whose tuples cost other than profiled",
+    )
+    factor: Positive = Field(default=2.0, description="cost: factor of what the files say")

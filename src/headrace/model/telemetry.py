@@ -61,9 +61,13 @@ EDGES = _kind(
     ("tuples", pa.int64()),
     ("bytes", pa.int64()),
 )
-# What a node is.
+# What a node is, and what of it was in use since its previous sample.
 NODES = _kind(
     ("node", pa.string()),
+    ("cpu_used", pa.float64()),  # points: 100 = one core
+    ("memory_used_mb", pa.float64()),
+    ("sent_mbps", pa.float64()),
+    ("received_mbps", pa.float64()),
     ("machine_type", pa.string()),
     ("sockets", pa.int64()),
     ("cores", pa.int64()),  # per socket
@@ -74,6 +78,7 @@ NODES = _kind(
     ("slots", pa.int64()),
 )
 NODE_FACTS = tuple(NODES.names[NODES.names.index("machine_type") + 1 :])  # the numbers
+NODE_USE = ("cpu_used", "memory_used_mb", "sent_mbps", "received_mbps")
 KINDS: Mapping[str, pa.Schema] = {"tasks": TASKS, "edges": EDGES, "nodes": NODES}
 
 Rows = pa.Table | Sequence[Mapping[str, Any]]

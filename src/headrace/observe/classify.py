@@ -9,7 +9,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headrace.model.telemetry import NODE_FACTS, VERSION
+from headrace.model.telemetry import NODE_FACTS, NODE_USE, VERSION
 
 EVENTS, LATE, QUARANTINE = "events", "late", "quarantine"
 LATENESS_S = 60.0
@@ -28,11 +28,15 @@ TEXTS = {
 }
 TASK_NAMES = {"tasks": ("task",), "edges": ("from_task", "to_task"), "nodes": ()}
 NEEDED = {"tasks": ("tuples_in", "tuples_out", "cpu_ms"), "edges": ("tuples",), "nodes": ()}
-OPTIONAL = {"tasks": ("queue_length", "memory_mb"), "edges": ("bytes",), "nodes": NODE_FACTS}
+OPTIONAL = {
+    "tasks": ("queue_length", "memory_mb"),
+    "edges": ("bytes",),
+    "nodes": (*NODE_USE, *NODE_FACTS),
+}
 FRACTIONS = {
     "tasks": ("cpu_ms", "memory_mb"),
     "edges": (),
-    "nodes": ("ghz", "flops_per_cycle", "memory_mb", "bandwidth_mbps"),
+    "nodes": (*NODE_USE, "ghz", "flops_per_cycle", "memory_mb", "bandwidth_mbps"),
 }
 LARGEST = 1.7e308  # NaN counts as more than any number
 

@@ -90,6 +90,17 @@ def observe_small(
     return assemble(counts, notes, samples, measure(PANDAS, tasks, edges, question), facts)
 
 
+def read_inventory(folder: Path) -> dict[str, dict[str, Any]]:
+    """The contract's `inventory`, from the last facts of every node, however old they are.
+
+    Of each writer the newest file is enough: what a node is changes rarely.
+    """
+    files = (f for f in sorted((folder / "nodes").glob("*.parquet")) if f.name[0] not in "._")
+    newest = {file.stem.rpartition("-")[0]: file for file in files}
+    rows = classify(read_kind("nodes", list(newest.values())), "nodes", LATENESS_S)
+    return inventory_of(latest_facts(rows[rows["table"] != QUARANTINE]))
+
+
 def read_kind(kind: str, files: Sequence[Path]) -> Frame:
     """All rows of one kind; times are microseconds since 1970."""
     schema = KINDS[kind]

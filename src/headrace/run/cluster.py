@@ -42,3 +42,24 @@ def wait_for_hosts(
                 fix="name the plan's nodes as the cluster's executors are named",
             )
         time.sleep(0.2)
+
+
+def settled_hosts(
+    spark: SparkSession,
+    *,
+    seconds: float = 60.0,
+    settled_s: float = 5.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> dict[str, int]:
+    """Cores per host, once there are executors and no other came for a while."""
+    deadline, since, cores = clock() + seconds, clock(), executor_cores(spark)
+    while clock() < deadline:
+        found = executor_cores(spark)
+        if found != cores:
+            cores, since = found, clock()
+        if cores and clock() - since >= settled_s:
+            break
+        time.sleep(0.2)
+    if not cores:
+        raise Unsupported(f"no executor came up within {seconds:g} s")
+    return cores

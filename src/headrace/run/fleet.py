@@ -15,19 +15,21 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from headrace.errors import Unsupported
+from headrace.errors import InvalidInput, Unsupported
 from headrace.run.addresses import LOOPBACK, check_address, check_port, free_port
-from headrace.run.limits import Bounds, Ground, Limit, Room, check_bounds, make_rooms
+from headrace.run.limits import Bounds, Ground, Limit, Room, add_room, check_bounds, make_rooms
 from headrace.run.machines import Machine
 from headrace.spark import environment
 
 STARTS_WITHIN_S = 180
+AGENTS = "agents"  # the folder of what nodes say about themselves
 # Less compiling at the start: a fleet is not there for peak speed.
 SECRET = "spark.authenticate.secret"
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -62,6 +64,9 @@ class Fleet:
     limits: tuple[Limit, ...] = ()  # in force
     host: str = LOOPBACK  # of the master, and of drivers
     secret: str = ""  # without it no program of this machine can give the fleet anything to run
+    nodes: Mapping[str, Mapping[str, Any]] = field(  # that joined later, as their file says
+        default_factory=dict[str, Mapping[str, Any]]
+    )
 
     @property
     def hosts(self) -> dict[str, str]:
@@ -71,7 +76,6 @@ class Fleet:
         """What a session needs to use all of the fleet: one executor per worker, all its cores."""
         return {
             "spark.executor.memory": f"{min(machine.memory_mb for machine in self.machines)}m",
-            "spark.cores.max": str(sum(machine.cores for machine in self.machines)),
             "spark.executor.extraJavaOptions": QUICK_START,
             "spark.driver.extraJavaOptions": QUICK_START,
             "spark.driver.host": self.host,
@@ -80,8 +84,9 @@ class Fleet:
         }
 
     def has_machines(self, machines: Sequence[Machine]) -> bool:
-        """Whether these are its machines, at whatever addresses."""
-        return [replace(machine, host="") for machine in self.machines] == [
+        """Whether these are its machines, at whatever addresses, beside those that joined."""
+        own = [machine for machine in self.machines if machine.name not in self.nodes]
+        return [replace(machine, host="") for machine in own] == [
             replace(machine, host="") for machine in machines
         ]
 
@@ -99,18 +104,29 @@ def local_fleet(
     With limits on bandwidth the workers get addresses of their own, which the fleet's machines
     have.
     """
+    with changing_fleet(machines, folder, port=port, limits=limits) as running:
+        yield running.fleet
+
+
+@contextmanager
+def changing_fleet(
+    machines: Sequence[Machine],
+    folder: Path,
+    *,
+    port: int | None = None,
+    limits: Collection[Limit] = (),
+    agents: bool = False,
+) -> Generator[ChangingFleet]:
+    """The same, with a handle to add and remove workers; and with an agent on every node.
+
+    Agents write into `agents/` of the folder.
+    """
     bounds = [Bounds(machine.bandwidth_mbps, machine.cpu) for machine in machines]
     check_bounds([machine.name for machine in machines], bounds, limits)
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     with ExitStack() as ending:
         ground = ending.enter_context(make_rooms(bounds, limits))
-        housed = tuple(
-            m if room.host is None else replace(m, host=room.host)
-            for m, room in zip(machines, ground.rooms, strict=True)
-        )
-        for machine, room in zip(housed, ground.rooms, strict=True):
-            if room.host is None:
-                check_address(machine.host)
+        housed = tuple(_house(m, room) for m, room in zip(machines, ground.rooms, strict=True))
         chosen = free_port(ground.host) if port is None else port
         check_port(ground.host, chosen)
         page_port = free_port(ground.host)
@@ -118,26 +134,93 @@ def local_fleet(
         page = f"http://{ground.host}:{page_port}/json/"
         secret = secrets.token_hex(32)
         fleet = Fleet(master, page, housed, os.getpid(), tuple(limits), ground.host, secret)
-        _start_daemons(fleet, ground, Daemons(folder, fleet, ending), chosen, page_port)
-        yield fleet
+        running = ChangingFleet(fleet, ground, Daemons(folder, fleet, ending), agents)
+        running.start(chosen, page_port)
+        yield running
 
 
-def _start_daemons(
-    fleet: Fleet, ground: Ground, daemons: Daemons, port: int, page_port: int
-) -> None:
-    """Start the master, then the workers, and wait until all of them are registered."""
-    at = ["--host", ground.host, "--port", str(port), "--webui-port", str(page_port)]
-    command = ["org.apache.spark.deploy.master.Master", *at]
-    daemons.start("master", Room(), command, SPARK_LOCAL_IP=ground.host)
-    daemons.wait(lambda: ask_master(fleet) is not None, "the master did not answer")
-    for m, room in zip(fleet.machines, ground.rooms, strict=True):
+def _house(machine: Machine, room: Room) -> Machine:
+    """The machine at its room's address, or at its own if that is free."""
+    if room.host is not None:
+        return replace(machine, host=room.host)
+    check_address(machine.host)
+    return machine
+
+
+class ChangingFleet:
+    """A fleet whose workers may come and go."""
+
+    def __init__(self, fleet: Fleet, ground: Ground, daemons: Daemons, agents: bool) -> None:
+        self.fleet, self._ground, self._daemons, self._with_agents = fleet, ground, daemons, agents
+        self._agents: dict[str, subprocess.Popen[bytes]] = {}
+        self._numbers = count(len(fleet.machines) + 2)  # of rooms; 1 is the master's
+
+    def start(self, port: int, page_port: int) -> None:
+        """Start the master, then the workers, and wait until all of them are registered."""
+        host, daemons = self._ground.host, self._daemons
+        at = ["--host", host, "--port", str(port), "--webui-port", str(page_port)]
+        command = ["org.apache.spark.deploy.master.Master", *at]
+        daemons.start("master", Room(), command, SPARK_LOCAL_IP=host)
+        daemons.wait(lambda: ask_master(self.fleet) is not None, "the master did not answer")
+        for machine, room in zip(self.fleet.machines, self._ground.rooms, strict=True):
+            self._start_worker(machine, room)
+        self._wait_for_workers(self.fleet.machines)
+
+    def add(self, machine: Machine, facts: Mapping[str, Any]) -> Fleet:
+        """Start a worker more, and wait until it is registered."""
+        fleet, number = self.fleet, next(self._numbers)
+        if machine.name in fleet.hosts:
+            raise InvalidInput(f"the fleet has a node {machine.name} already")
+        least = min(m.memory_mb for m in fleet.machines)
+        if machine.memory_mb < least:
+            raise InvalidInput(
+                f"node {machine.name} has {machine.memory_mb} MB; executors of this fleet have "
+                f"{least} MB"
+            )
+        bounds = Bounds(machine.bandwidth_mbps, machine.cpu)
+        room = add_room(self._ground, bounds, number, fleet.limits)
+        housed = _house(replace(machine, host=f"127.0.0.{number}"), room)
+        self._daemons.forget_lost()
+        self._start_worker(housed, room)
+        nodes = {**fleet.nodes, machine.name: dict(facts)}
+        self.fleet = replace(fleet, machines=(*fleet.machines, housed), nodes=nodes)
+        self._wait_for_workers([housed])
+        return self.fleet
+
+    def remove(self, name: str) -> Fleet:
+        """End a worker, and what runs on it."""
+        fleet = self.fleet
+        if name not in fleet.hosts:
+            known = ", ".join(fleet.hosts)
+            raise InvalidInput(f"the fleet has no node {name}; there are: {known}")
+        if len(fleet.machines) == 1:
+            raise InvalidInput(f"{name} is the fleet's only node; end the fleet instead")
+        self._daemons.end(name)
+        if name in self._agents:
+            _end(self._agents.pop(name))
+        self.fleet = replace(
+            fleet,
+            machines=tuple(m for m in fleet.machines if m.name != name),
+            nodes={node: facts for node, facts in fleet.nodes.items() if node != name},
+        )
+        return self.fleet
+
+    def _start_worker(self, m: Machine, room: Room) -> None:
         shape = ["--host", m.host, "--cores", str(m.cores), "--memory", f"{m.memory_mb}m"]
-        work = ["--work-dir", str((daemons.folder / "work" / m.name).resolve())]
+        work = ["--work-dir", str((self._daemons.folder / "work" / m.name).resolve())]
         command = ["org.apache.spark.deploy.worker.Worker", *shape, "--webui-port", "0", *work]
         variables = {"SPARK_LOCAL_IP": m.host, "HEADRACE_NODE": m.name}
-        daemons.start(m.name, room, [*command, fleet.master], **variables)
-    count = len(fleet.machines)
-    daemons.wait(lambda: len(nodes_alive(fleet)) == count, f"not all {count} workers came up")
+        self._daemons.start(m.name, room, [*command, self.fleet.master], **variables)
+        if self._with_agents:
+            # An agent that ends is no reason for the fleet to end: what it would say is unknown.
+            told = [str((self._daemons.folder / AGENTS).resolve()), "--node", m.name]
+            agent = [sys.executable, "-m", "headrace.observe.node_agent", *told, "--every", "10"]
+            self._agents[m.name] = self._daemons.launch(f"{m.name}-agent", room, agent)
+
+    def _wait_for_workers(self, machines: Sequence[Machine]) -> None:
+        names = {machine.name for machine in machines}
+        late = f"not all {len(names)} workers came up"
+        self._daemons.wait(lambda: names <= set(nodes_alive(self.fleet)), late)
 
 
 class Daemons:
@@ -156,17 +239,34 @@ class Daemons:
 
     def start(self, name: str, room: Room, command: Sequence[str], **variables: str) -> None:
         """Start a class of Spark's in a room."""
-        log = self._ending.enter_context((self.folder / "logs" / f"{name}.log").open("wb"))
         spark_class = str(Path(self._variables["SPARK_HOME"]) / "bin" / "spark-class")
+        self._processes[name] = self.launch(name, room, [spark_class, *command], **variables)
+
+    def launch(
+        self, name: str, room: Room, command: Sequence[str], **variables: str
+    ) -> subprocess.Popen[bytes]:
+        """Start a process in a room."""
+        log = self._ending.enter_context((self.folder / "logs" / f"{name}.log").open("wb"))
         process = subprocess.Popen(
-            [*enter_room(room), spark_class, *command],
+            [*enter_room(room), *command],
             env={**self._variables, **variables},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
         )
         self._ending.callback(_end, process)
-        self._processes[name] = process
+        return process
+
+    def end(self, name: str) -> None:
+        """End one of them."""
+        if name in self._processes:  # else it was lost before
+            _end(self._processes.pop(name))
+
+    def forget_lost(self) -> None:
+        """Leave out those that have ended: a worker may be lost long before another joins."""
+        ended = [name for name, process in self._processes.items() if process.poll() is not None]
+        for name in ended:
+            del self._processes[name]
 
     def wait(self, done: Callable[[], bool], otherwise: str) -> None:
         """Wait until something is done; refuse if a process ends or it takes too long."""

@@ -68,6 +68,7 @@ class Ground:
 
     host: str
     rooms: tuple[Room, ...]
+    fleet: int | None = None  # its number, where there are limits
 
 
 def check_limits(limits: Iterable[Limit]) -> None:
@@ -118,7 +119,7 @@ def make_rooms(nodes: Sequence[Bounds], limits: Iterable[Limit]) -> Generator[Gr
                     Room(r.host, r.namespace, _quota(fleet, i, n.cpu))
                     for i, (r, n) in enumerate(zip(rooms, nodes, strict=True), 2)
                 ]
-            yield Ground(host, tuple(rooms))
+            yield Ground(host, tuple(rooms), fleet)
         finally:
             remove(fleet)
 
@@ -138,21 +139,36 @@ def _make_network(fleet: int, nodes: Sequence[Bounds]) -> tuple[str, list[Room]]
     _ip("link", "add", bridge, "type", "bridge")
     _ip("address", "add", f"{network[1]}/{network.prefixlen}", "dev", bridge)
     _ip("link", "set", bridge, "up")
-    rooms: list[Room] = []
-    for number, node in enumerate(nodes, 2):
-        name, outside = f"headrace-{fleet}-{number}", f"headrace{fleet}-{number}"
-        address = str(network[number])
-        _ip("netns", "add", name)
-        _ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", name)
-        _ip("link", "set", outside, "master", bridge, "up")
-        _ip("-n", name, "address", "add", f"{address}/{network.prefixlen}", "dev", "eth0")
-        for device in ("lo", "eth0"):
-            _ip("-n", name, "link", "set", device, "up")
-        if node.bandwidth_mbps is not None:
-            _shape(["-n", name], "eth0", node.bandwidth_mbps)  # what the node sends
-            _shape([], outside, node.bandwidth_mbps)  # what it receives
-        rooms.append(Room(address, NAMESPACES / name))
-    return str(network[1]), rooms
+    return str(network[1]), [_join_network(fleet, i, node) for i, node in enumerate(nodes, 2)]
+
+
+def _join_network(fleet: int, number: int, node: Bounds) -> Room:
+    """A namespace with one address, on the bridge of its fleet."""
+    network, bridge = network_of(fleet), f"headrace{fleet}"
+    name, outside = f"headrace-{fleet}-{number}", f"headrace{fleet}-{number}"
+    address = str(network[number])
+    _ip("netns", "add", name)
+    _ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", name)
+    _ip("link", "set", outside, "master", bridge, "up")
+    _ip("-n", name, "address", "add", f"{address}/{network.prefixlen}", "dev", "eth0")
+    for device in ("lo", "eth0"):
+        _ip("-n", name, "link", "set", device, "up")
+    if node.bandwidth_mbps is not None:
+        _shape(["-n", name], "eth0", node.bandwidth_mbps)  # what the node sends
+        _shape([], outside, node.bandwidth_mbps)  # what it receives
+    return Room(address, NAMESPACES / name)
+
+
+def add_room(ground: Ground, node: Bounds, number: int, limits: Collection[Limit]) -> Room:
+    """A room more, on the same ground; it is gone with the others."""
+    if ground.fleet is None:
+        return Room()
+    room = Room()
+    if "bandwidth" in limits:
+        room = _join_network(ground.fleet, number, node)
+    if "cpu" in limits:
+        room = Room(room.host, room.namespace, _quota(ground.fleet, number, node.cpu))
+    return room
 
 
 def _shape(where: Sequence[str], device: str, mbps: float) -> None:

@@ -13,16 +13,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Sequence
+import uuid
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from headrace.errors import HeadraceError, InvalidInput, Unsupported
+from headrace.model.document import Node
 from headrace.model.files import write_whole
-from headrace.run.fleet import Fleet, ask_master, local_fleet
+from headrace.run.fleet import ChangingFleet, Fleet, ask_master, changing_fleet
 from headrace.run.limits import LIMITS, Limit, check_limits, sweep
-from headrace.run.machines import Machine, machines_of
+from headrace.run.machines import Machine, machines_for, machines_of
 from headrace.spark import require_spark
 
 FOLDER = Path(".headrace-fleet")
@@ -119,14 +121,61 @@ def supervise(
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, end)
     state = folder / "fleet.json"
-    with local_fleet(machines_of(files), folder, port=port, limits=limits) as fleet:
-        write_whole(state, json.dumps(asdict(fleet)), durable=True)
-        state.chmod(0o600)  # it holds the secret
+    fleet = changing_fleet(machines_of(files), folder, port=port, limits=limits, agents=True)
+    with fleet as running:
+        keep_state(state, running.fleet)
         try:
-            while not ended.wait(1.0) and ask_master(fleet) is not None:
-                pass
+            while not ended.wait(1.0) and ask_master(running.fleet) is not None:
+                for request in sorted((folder / "requests").glob("*.json")):
+                    answer(running, request)
+                    keep_state(state, running.fleet)
         finally:
             state.unlink(missing_ok=True)
+
+
+def answer(running: ChangingFleet, request: Path) -> None:
+    """Do what a request asks for; the answer takes its place."""
+    asked: dict[str, Any] = json.loads(request.read_text())
+    try:
+        if "remove" in asked:
+            running.remove(asked["remove"])
+        else:
+            node = Node.model_validate(asked["node"])
+            [machine] = machines_for({asked["add"]: node})
+            running.add(machine, asked["node"])
+        said: dict[str, Any] = {}
+    except HeadraceError as refusal:
+        said = refusal.fields()
+    write_whole(request.with_suffix(".answer"), json.dumps(said), durable=False)
+    request.unlink()
+
+
+def keep_state(file: Path, fleet: Fleet) -> None:
+    """Write down what `find_fleet` reads."""
+    write_whole(file, json.dumps(asdict(fleet)), durable=True)
+    file.chmod(0o600)  # it holds the secret
+
+
+def change_fleet(folder: Path, request: Mapping[str, Any]) -> Fleet:
+    """Have the supervisor of a fleet add or remove a node; the fleet as it is then."""
+    fleet = find_fleet(folder)
+    if fleet is None:
+        raise InvalidInput(f"no fleet is up in {folder}; start one with headrace fleet up")
+    requests = folder / "requests"
+    requests.mkdir(exist_ok=True)
+    file = requests / f"{uuid.uuid4().hex}.json"
+    write_whole(file, json.dumps(request), durable=False)
+    reply = file.with_suffix(".answer")
+    while not reply.exists():
+        if find_fleet(folder) is None:
+            file.unlink(missing_ok=True)
+            raise Unsupported(f"the fleet has ended; see {folder / 'supervisor.log'}")
+        time.sleep(0.2)
+    said: dict[str, Any] = json.loads(reply.read_text())
+    reply.unlink()
+    if said:
+        raise InvalidInput(said["message"], fix=said["fix"])
+    return find_fleet(folder) or fleet
 
 
 def main(arguments: Sequence[str]) -> int:

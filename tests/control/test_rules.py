@@ -6,17 +6,11 @@ import numpy as np
 import pytest
 
 from headrace.checks.problems import problem_of
-from headrace.control.policy import (
-    Adopted,
-    Decision,
-    Levels,
-    all_of,
-    aniello_threshold,
-    fingerprint,
-    muhammad_tune,
-    no_flapping,
-    worth_it,
-)  # fmt: skip
+from headrace.control.choice import Adopted, Decision, all_of
+from headrace.control.planning import fingerprint
+from headrace.control.rules.aniello import weigh_traffic
+from headrace.control.rules.gain import no_flapping, worth_it
+from headrace.control.rules.muhammad import Levels, tune
 from headrace.errors import InvalidInput
 from headrace.judge.report import judge
 from headrace.model.problem import Assignment
@@ -94,16 +88,16 @@ def test_impossible_measurements_are_refused() -> None:
 def test_aniello_asks_for_a_percentage_and_an_interval(
     best: float, improve: float, since: float, moves: bool
 ) -> None:
-    assert aniello_threshold(100, best, improve_percent=improve, since_last_s=since).move == moves
+    assert weigh_traffic(100, best, improve_percent=improve, since_last_s=since).move == moves
 
 
 def test_aniello_moves_for_an_overloaded_node_but_not_sooner() -> None:
-    assert aniello_threshold(100, 120, relieves_overload=True).move
-    assert not aniello_threshold(100, 120, relieves_overload=True, since_last_s=5).move
-    assert "by 30 %" in aniello_threshold(100, 70).reason
-    assert aniello_threshold(0.9, 0.1).move, "small rates count too"
+    assert weigh_traffic(100, 120, relieves_overload=True).move
+    assert not weigh_traffic(100, 120, relieves_overload=True, since_last_s=5).move
+    assert "by 30 %" in weigh_traffic(100, 70).reason
+    assert weigh_traffic(0.9, 0.1).move, "small rates count too"
     with pytest.raises(InvalidInput, match="improve_percent is 101"):
-        aniello_threshold(1, 0, improve_percent=101)
+        weigh_traffic(1, 0, improve_percent=101)
 
 
 def levels(node: float, slot: float = 0, nodes: int = 3, busiest: float = 0.5) -> Levels:
@@ -112,14 +106,14 @@ def levels(node: float, slot: float = 0, nodes: int = 3, busiest: float = 0.5) -
 
 def test_tuning_weighs_traffic_against_resources() -> None:
     now = levels(40, 20)  # 2 * 40 + 20 = 100
-    assert muhammad_tune(now, levels(40, 15)).move, "5 % less way to go"
-    assert not muhammad_tune(now, levels(40, 16)).move
-    assert not muhammad_tune(now, levels(10, 10, nodes=4)).move, "not with more nodes"
-    assert not muhammad_tune(now, levels(10, 10, busiest=1.1)).move, "not if that overloads a node"
-    assert muhammad_tune(levels(40, 20, busiest=1.2), levels(60, 20, busiest=0.9, nodes=5)).move, (
+    assert tune(now, levels(40, 15)).move, "5 % less way to go"
+    assert not tune(now, levels(40, 16)).move
+    assert not tune(now, levels(10, 10, nodes=4)).move, "not with more nodes"
+    assert not tune(now, levels(10, 10, busiest=1.1)).move, "not if that overloads a node"
+    assert tune(levels(40, 20, busiest=1.2), levels(60, 20, busiest=0.9, nodes=5)).move, (
         "an overloaded node comes first"
     )
-    assert "node 40 -> 10" in muhammad_tune(now, levels(10, 10)).reason
+    assert "node 40 -> 10" in tune(now, levels(10, 10)).reason
 
 
 def test_levels_are_those_of_the_judge() -> None:
@@ -164,12 +158,18 @@ def test_a_history_out_of_order_is_refused() -> None:
 
 
 def test_the_same_places_have_the_same_fingerprint() -> None:
+    components = {"s": {"spout": True, "rate": 1}, "b": {"inputs": {"s": "shuffle"}}}
+    nodes = {"a": {"cpu": 200, "slots": 2}, "b": {"cpu": 100, "slots": 2}}
+    topology = {"topology": {"components": components}}
+    problem = problem_of({**topology, "cluster": {"nodes": nodes}})
+    swapped = problem_of({**topology, "cluster": {"nodes": dict(reversed(nodes.items()))}})
     one, two = (
         Assignment(np.array([0, 1]), np.array([0, 0])),
         Assignment(np.array([0, 1]), np.array([0, 1])),
     )
-    assert fingerprint(one) == fingerprint(Assignment(np.array([0, 1]), np.array([0, 0])))
-    assert fingerprint(one) != fingerprint(two)
+    other = Assignment(np.array([1, 0]), np.array([0, 0]))
+    assert fingerprint(problem, one) == fingerprint(swapped, other), "nodes count by their names"
+    assert fingerprint(problem, one) != fingerprint(problem, two)
 
 
 def test_all_rules_must_agree_and_the_first_objection_is_the_reason() -> None:

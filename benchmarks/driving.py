@@ -1,0 +1,125 @@
+"""Every scheduler of the theses drives the loop, on a fleet with real limits.
+
+Word count and exclamation run under a first plan; then the loop plans with the scheduler, by the
+rule of its thesis, and puts the plan in force. The loop's time is counted in batches.
+
+    python benchmarks/driving.py a3-storm headrace    # some of them
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from measure import Row
+
+from headrace.control.history import Entry
+from headrace.control.live import Site, decide_beside, on_fleet
+from headrace.control.on_spark import plan_first
+from headrace.control.planning import LoopSettings
+from headrace.errors import HeadraceError
+from headrace.model.cluster import nodes_of
+from headrace.model.document import FORMAT
+from headrace.model.read import Inputs, validated
+from headrace.run.apps import load, topology_of
+from headrace.run.batches import BatchDone, Settings
+from headrace.run.fleet import local_fleet
+from headrace.run.machines import machines_for
+
+# Scheduler -> the rule of its source.
+RULES = {
+    "storm-even": "once",
+    "a3-storm": "muhammad",
+    "ban-storm": "muhammad",
+    "p-scheduler": "once",
+    "t3-scheduler": "once",
+    "i-scheduler": "once",
+    "aniello-online": "aniello",
+    "headrace": "gain",
+}
+OPTIONS = {"aniello-online": {"beta": 0.0}}  # with its default it uses every node, as Storm does
+APPS = {"word-count": {"sentences": 2000, "tasks": 4}, "exclamation": {"per_batch": 5000}}
+NODES = 3
+BATCHES, DECIDE_AFTER = 10, 3
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """Run them all; only ours where it is to be quick."""
+    yield from drive(["headrace"] if quick else list(RULES))
+
+
+def drive(schedulers: Sequence[str]) -> Iterator[Row]:
+    """Each scheduler on each application, one after another on one fleet."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        try:
+            with (
+                local_fleet(
+                    machines_for(nodes_of(cluster())), folder / "fleet", limits=("bandwidth", "cpu")
+                ) as fleet,
+                on_fleet(fleet, "headrace-driving") as site,
+            ):
+                for app in APPS:
+                    for by in schedulers:
+                        yield run_one(site, app, by, folder / f"{app}-{by}")
+        except HeadraceError as refusal:
+            yield Row("schedulers drive the loop", f"SKIPPED: {refusal.message}", "", False)
+
+
+def cluster() -> Inputs:
+    """Nodes with cores for all tasks of a stage, two of them in CPU, and a narrow link."""
+    node = {"cpu": 200, "cores": 10, "memory_mb": 1024, "slots": 2, "bandwidth_mbps": 100,
+            "sockets": 1, "ghz": 2.0, "flops_per_cycle": 16}  # fmt: skip
+    nodes = {f"n{i}": node for i in range(1, NODES + 1)}
+    return validated({"format": FORMAT, "cluster": {"nodes": nodes}}, {})
+
+
+def run_one(site: Site, app: str, by: str, folder: Path) -> Row:
+    """One run; holds if a plan of the scheduler came into force."""
+    topology = topology_of(load(app), {**APPS[app], "out": str(folder / "out")})
+    first = "headrace" if by == "storm-even" else "storm-even"
+    watch = Watch()
+    plan = site.put_in_force(topology, plan_first(topology, nodes_of(cluster()), first))
+    telemetry = folder / "telemetry"
+    world = site.watch(
+        topology, plan, cluster(), telemetry, folder / "store", window_s=1, by=by,
+        clock=lambda: watch.now,
+    )  # fmt: skip
+    rule = RULES[by]
+    loop = LoopSettings(
+        objective="traffic", by=by, options=OPTIONS.get(by, {}), rule=rule,
+        rule_options={"after_s": DECIDE_AFTER} if rule == "once" else {},
+        interval_s=DECIDE_AFTER,
+    )  # fmt: skip
+    with decide_beside(world, loop, watch.decisions.append, watch.count) as listen:
+        settings = Settings(
+            folder / "run", batches=BATCHES, interval_s=1.0, telemetry=telemetry, listen=listen
+        )
+        site.run(topology, plan, settings)
+    moved = next((e for e in watch.decisions if e.applied), None)
+    said = moved or (watch.decisions[-1] if watch.decisions else None)
+    in_force = moved is not None and any(name == "plan-1" for name in watch.plans)
+    why = "no decision" if said is None else said.reason
+    what = f"{app}, {by}, {rule}: {why}"
+    return Row(what, "in force" if in_force else "not in force", "in force", in_force)
+
+
+@dataclass(slots=True)
+class Watch:
+    """Counts batches, and keeps what was decided."""
+
+    now: float = 0.0
+    plans: list[str | None] = field(default_factory=list[str | None])
+    decisions: list[Entry] = field(default_factory=list[Entry])
+
+    def count(self, done: BatchDone) -> None:
+        self.now += 1
+        self.plans.append(done.plan)
+
+
+if __name__ == "__main__":
+    for row in drive(sys.argv[1:] or list(RULES)):
+        print(row, flush=True)
