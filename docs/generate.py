@@ -32,6 +32,7 @@ ROOT = DOCS.parent
 GENERATED = "<!-- Written by docs/generate.py from the code; change that, and run `make docs`. -->"
 COLUMNS = 96
 QUESTIONS = {
+    "rule": "when is it worth planning again?",
     "place": "Which task in which worker on which node?",
     "size": "How many tasks of each component?",
     "provision": "Which machines to rent?",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ from headrace.spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Processes of pytest-xdist say that they are 80 columns wide.
+os.environ.pop("COLUMNS", None)
 
 # The clock of a shared machine is no evidence, so no deadline. --hypothesis-profile=default looks
 # for new examples.

@@ -38,6 +38,8 @@ DOCUMENTS = (
 )
 NEEDS = ("spark", "a fresh machine")
 COLUMNS = "88"
+# `python` is the one that runs the tests.
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 BLOCK = re.compile(
     r"(?:<!-- needs: (?P<needs>[^>]*?) -->\n)?```(?P<language>\w*)\n(?P<code>.*?)```\n"
     r"(?:\n```text\n(?P<output>.*?)```\n)?",
@@ -102,7 +104,7 @@ class Reader:
         found = subprocess.run(
             ["bash", "-c", HEADRACE + line],
             cwd=self.folder,
-            env={**os.environ, "COLUMNS": COLUMNS},
+            env={**os.environ, "COLUMNS": COLUMNS, "PATH": PATH},
             capture_output=True,
             text=True,
             check=False,

@@ -84,6 +84,7 @@ def simulate(
     if workers is not None and master is not None:
         raise click.UsageError("give --workers or --master, not both")
     case = Case(apply_change(load_case(files).inputs, what_if))
+    # Longer than 60 lines: a parameter for each option.
     if loop.on:
         simulate_loop(case, plan, by, first, loop, seconds_simulated, seed, events, as_json, out)
         return

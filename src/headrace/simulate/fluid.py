@@ -121,6 +121,7 @@ def pour(problem: Problem, assignment: Assignment, cells: Cells) -> Fluid:
     streams, pairs, copies = _streams(problem), _pair_streams(problem), _copies(problem)
     kept = _kept_share(problem)
     most_open = problem.dynamics.max_spout_pending
+    # Longer than 60 lines: one line for each array.
     return Fluid(
         component=cells.component,
         node=cells.node,
