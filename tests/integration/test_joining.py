@@ -29,7 +29,7 @@ cluster:
   nodes:
     large: {cpu: 800, cores: 8, memory_mb: 512, slots: 2, bandwidth_mbps: 100}
 """
-BATCHES = 40
+BATCHES = 30
 WITHIN = 3  # decisions
 
 
