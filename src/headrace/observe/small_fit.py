@@ -43,7 +43,10 @@ def final_sums(rate: Floats, points: Floats) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for _ in range(REFITS):
         residual, predicted = _residuals(rate, points, slope, intercept, least)
-        found = _sums(rate, points, predicted, np.abs(residual) <= CUT * scale)
+        kept = np.abs(residual) <= CUT * scale
+        if not kept.any():  # the line has left its points: the one before is as good as it gets
+            break
+        found = _sums(rate, points, predicted, kept)
         slope, intercept = weighted_line(found)
     return found
 

@@ -28,6 +28,7 @@ from headrace.run.machines import Machine, machines_for, machines_of
 from headrace.spark import require_spark
 
 FOLDER = Path(".headrace-fleet")
+MOST_MISSES = 6  # answers in a row that a master may owe: a busy machine makes it slow, not dead
 MODULES = (b"headrace.run.supervisor", b"headrace.run.fleet")  # the latter up to version 0.1
 
 
@@ -125,7 +126,9 @@ def supervise(
     with fleet as running:
         keep_state(state, running.fleet)
         try:
-            while not ended.wait(1.0) and ask_master(running.fleet) is not None:
+            misses = 0
+            while not ended.wait(1.0) and misses < MOST_MISSES:
+                misses = 0 if ask_master(running.fleet) is not None else misses + 1
                 for request in sorted((folder / "requests").glob("*.json")):
                     answer(running, request)
                     keep_state(state, running.fleet)
