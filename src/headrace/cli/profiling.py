@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.options import DATA, JSON, out_option
-from headrace.cli.shared import echo, main, print_json, read_options
+from headrace.cli.shared import echo, emit, main, read_options
 from headrace.errors import InvalidInput
-from headrace.model.output import save, text_for
 from headrace.spark import require_spark
 
 if TYPE_CHECKING:
@@ -88,14 +87,7 @@ def profile(
         )
     for cost in costs:
         echo(cost_line(cost), err=True)
-    content = profile_document(costs, machine_type)
-    if out is not None:
-        save(out, text_for(out, content))
-        echo(f"wrote {out}", err=True)
-    if as_json:
-        print_json(content)
-    elif out is None:
-        echo(text_for("-.yaml", content), nl=False)
+    emit(profile_document(costs, machine_type), out, as_json)
 
 
 def rows_of(file: str) -> Callable[[int, int], Any]:
