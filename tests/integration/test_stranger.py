@@ -85,7 +85,7 @@ def test_only_what_planning_needs_is_installed(stranger: Stranger) -> None:
 def test_a_first_file_is_placed(stranger: Stranger) -> None:
     first = stranger.call("headrace", "place", "app.yaml")
     assert "compiling its kernels, once" in first.stderr
-    assert "headrace: feasible." in first.stdout
+    assert first.stdout.startswith("Proven optimal: ")
     again = stranger.call("headrace", "place", "app.yaml")
     assert (again.stdout, again.stderr) == (first.stdout, "")
 
@@ -100,7 +100,7 @@ def test_a_scheduler_that_needs_metis_says_so(stranger: Stranger) -> None:
 
 
 def test_the_walk_in_python_runs_from_top_to_bottom(stranger: Stranger) -> None:
-    blocks = WALK.findall((ROOT / "docs" / "python.md").read_text(encoding="utf-8"))
+    blocks = WALK.findall((ROOT / "docs" / "guides" / "python.md").read_text(encoding="utf-8"))
     (stranger.folder / "walk.py").write_text("".join(code for code, _ in blocks))
     done = stranger.call("python", "walk.py")
     assert done.returncode == 0, done.stderr
