@@ -64,7 +64,7 @@ def test_a_node_that_joins_is_used_and_one_that_is_lost_is_replaced(tmp_path: Pa
             "--folder", "fleet", "--checkpoint", str(store), "--batches", str(BATCHES), "--json",
             "--adaptive", "--first", "storm-even", "--objective", "traffic", "--every", "4s",
             "--interval", "1", "--option", f"out={out}", "--option", "sentences=400",
-            "--option", "tasks=3",
+            "--option", "tasks=4",
         ]  # fmt: skip
         driver = subprocess.Popen(
             command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
