@@ -38,17 +38,24 @@ def headrace(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
-def kill_node(folder: Path, node: str) -> None:
-    """kill -9 the worker of a node and its executors."""
-    work = os.fsencode((folder / "work" / node).resolve())
+def processes_of(folder: Path) -> list[int]:
+    """The processes that work in a folder, or are given it, or one inside it, as an argument."""
+    name, found = os.fsencode(folder.resolve()), list[int]()
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            line = (process / "cmdline").read_bytes()
-            inside = os.readlink(process / "cwd").encode().startswith(work + b"/")
+            words = [*(process / "cmdline").read_bytes().split(b"\0")]
+            words.append(os.fsencode(os.readlink(process / "cwd")))
         except OSError:
             continue
-        if work in line.split(b"\0") or inside:
-            os.kill(int(process.name), signal.SIGKILL)
+        if any(word == name or word.startswith(name + b"/") for word in words):
+            found.append(int(process.name))
+    return found
+
+
+def kill_node(folder: Path, node: str) -> None:
+    """kill -9 the worker of a node and its executors."""
+    for process in processes_of(folder / "work" / node):
+        os.kill(process, signal.SIGKILL)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and loopback addresses")
@@ -88,7 +95,7 @@ def test_a_node_that_joins_is_used_and_one_that_is_lost_is_replaced(tmp_path: Pa
         assert app.counted(str(out)) == app.expected(BATCHES, sentences=400)
     finally:
         headrace("fleet", "down", "--folder", "fleet", cwd=tmp_path)
-    assert not list(Path("/proc").glob(f"[0-9]*/cwd/{fleet}"))
+    assert processes_of(fleet) == []
 
 
 def follow(
