@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 
 def frame(spark: SparkSession, kind: str, rows: list[dict[str, Any]]) -> DataFrame:
     columns = columns_of(kind)
-    return spark.createDataFrame(
-        [tuple(row[name] for name in columns.names) for row in rows], columns
-    )
+    return spark.createDataFrame([tuple(map(row.get, columns.names)) for row in rows], columns)
 
 
 def measured(
