@@ -211,6 +211,8 @@ def room_in_sentences(report: Report) -> list[str]:
     if report.headroom:
         left = [f"{percent(max(s, 0.0))} of its {name}" for name, s in report.headroom.items()]
         said.append(f"Left free on the fullest node: {', '.join(left)}.")
+    if not report.feasible:
+        return said
     if report.survives.any_node:
         said.append("Any one node may be lost.")
     elif report.survives.any_node is not None:

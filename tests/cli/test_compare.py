@@ -74,3 +74,10 @@ def test_what_cannot_be_compared_is_refused(arguments: list[str], said: str) -> 
     done = run(*arguments)
     assert done.exit_code != 0
     assert said in done.output + done.stderr
+
+
+def test_a_file_that_no_algorithm_can_read_is_refused_once() -> None:
+    result = run("--stage", "size", str(EXAMPLES / "nasiri" / "linear.yaml"))
+    assert result.exit_code == 1
+    assert "headrace: no cluster: give a file with `cluster`" in result.stderr
+    assert "refused" not in result.stdout

@@ -12,6 +12,7 @@ from headrace.cli.choices import BUDGET, times
 from headrace.cli.moving import plan_in
 from headrace.cli.options import HEADROOM, JSON, OBJECTIVE, OUT, SECONDS, SEED, STRICTLY, what_if
 from headrace.cli.shared import deliver, echo, main
+from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
     from headrace.library.case import Case
@@ -94,9 +95,20 @@ def compare(
     command = f"headrace compare {' '.join(files)} --stage {stage}"
     chosen = planner.yardstick(stage, objective, rate)
     found = answer(files, what_if, make, keeps_best=False)
+    refuse_what_none_can_read(found.results)
     figures = simulate_rows(found.results, seed) if simulated else None
     finish(found, as_json, out, command, yardstick=chosen, simulated=figures)
     end(found.results)
+
+
+def refuse_what_none_can_read(results: Sequence[Outcome]) -> None:
+    """Raise the error of all rows where it is the same one, in the files."""
+    from headrace.planner import Refusal
+
+    errors = [result.error for result in results if isinstance(result, Refusal)]
+    messages = {error.message for error in errors if isinstance(error, InvalidInput)}
+    if len(errors) == len(results) > 1 == len(messages):
+        raise errors[0]
 
 
 def show_row(result: Outcome) -> None:
