@@ -63,7 +63,7 @@ def test_the_site_has_every_document_once() -> None:
 
 
 def test_generated_documents_are_as_the_code_has_them() -> None:
-    # In a process of its own: plug-ins that other tests bring would be in the lists.
+    # In a process of its own, as `make docs` is: what other tests have loaded does not count.
     script = (
         "import json, runpy; made = runpy.run_path('docs/generate.py')['documents']()\n"
         "print(json.dumps({str(path): text for path, text in made.items()}))"
