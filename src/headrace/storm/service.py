@@ -61,7 +61,7 @@ def decide(world: OnStorm, settings: LoopSettings) -> Entry:
         state = world.state()
         if state is not None and world.needs_plan(state):
             world.refuse(entry.reason)
-    return entry
+    return world.history()[-1]
 
 
 @contextmanager
