@@ -80,6 +80,15 @@ class Trial:
 
         return wait_until(look, f"status of {name} with {words}", within_s)
 
+    def end(self, name: str) -> None:
+        """End a topology and wait until its slots are free."""
+        self.local.ask("kill", name=name)
+        wait_until(lambda: self.local.topology(name) is None, f"the end of {name}")
+        wait_until(
+            lambda: all(t.name != name for t in (self.fake.state or self.state("wc")).topologies),
+            f"a state without {name}",
+        )
+
     def await_running(self, name: str) -> None:
         """Wait until every executor works: a supervisor of Storm that is moved on earlier ends."""
 
@@ -153,7 +162,7 @@ def test_a_topology_without_a_plan_waits_and_then_gets_the_fallback(trial: Trial
     plan = trial.plan("second", "storm-even", "second's own")
     trial.await_status("second", "second's own is in force")
     trial.check_places("second", plan)
-    trial.local.ask("kill", name="second")
+    trial.end("second")
 
 
 def test_a_refusal_goes_to_the_fallback_with_its_reason(trial: Trial) -> None:
@@ -162,7 +171,7 @@ def test_a_refusal_goes_to_the_fallback_with_its_reason(trial: Trial) -> None:
     id = next(t.id for t in trial.state("refused").topologies if t.name == "refused")
     trial.fake.refusals[id] = "count.1 does not fit anywhere"
     trial.await_status("refused", "placed by DefaultScheduler", "count.1 does not fit anywhere")
-    trial.local.ask("kill", name="refused")
+    trial.end("refused")
 
 
 def test_a_plan_for_executors_that_are_gone_changes_nothing(trial: Trial) -> None:
@@ -195,12 +204,12 @@ def test_a_plan_for_executors_that_are_gone_changes_nothing(trial: Trial) -> Non
 def test_wrong_and_late_answers_leave_the_plan_in_force(
     trial: Trial, trouble: dict[str, Any], words: str
 ) -> None:
-    plan = trial.plan("wc", "storm-even", "plan before")
-    trial.await_status("wc", "plan before is in force")
+    plan = trial.plan("wc", "storm-even", "the first plan")
+    trial.await_status("wc", "the first plan is in force")
     for name, value in trouble.items():
         setattr(trial.fake, name, value)
     try:
-        trial.await_status("wc", "plan before is in force", words)
+        trial.await_status("wc", "the first plan is in force", words)
         trial.check_places("wc", plan)
     finally:
         trial.fake.body, trial.fake.delay_s = None, 0.0
@@ -219,7 +228,7 @@ def test_headrace_away_leaves_the_plan_and_new_topologies_get_the_fallback(trial
         trial.check_places("wc", plan)
     finally:
         trial.start()
-    trial.local.ask("kill", name="late")
+    trial.end("late")
 
 
 def test_a_rebalance_to_other_counts_waits_for_a_plan_of_its_own(trial: Trial) -> None:
@@ -227,10 +236,12 @@ def test_a_rebalance_to_other_counts_waits_for_a_plan_of_its_own(trial: Trial) -
     trial.await_status("wc", "four counts is in force")
     trial.local.ask("rebalance", name="wc", executors={"count": 2})
     trial.await_status("wc", "four counts cannot be put into force", within_s=60)
-    wait_until(
-        lambda: sum(e.component == "count" for e in trial.state("wc").topologies[0].executors) == 2,
-        "a state with two counts",
-    )
+
+    def has_two() -> bool:
+        [wc] = [t for t in trial.state("wc").topologies if t.name == "wc"]
+        return sum(executor.component == "count" for executor in wc.executors) == 2
+
+    wait_until(has_two, "a state with two counts")
     plan = trial.plan("wc", "headrace", "two counts")
     trial.await_status("wc", "two counts is in force")
     trial.check_places("wc", plan)
@@ -259,7 +270,7 @@ def test_hook_and_topology_count_the_same_tuples(trial: Trial) -> None:
     users = {pair: n for pair, n in counted.items() if "__" not in pair[0] + pair[1]}
     assert users == {(numbers[a], b): n for (a, b), n in own.items()}
     wait_until(lambda: acker_counts(trial, counted), "Storm's own counters of the ackers", 60)
-    trial.local.ask("kill", name="exact")
+    trial.end("exact")
 
 
 def test_a_supervisor_that_dies_is_planned_around(trial: Trial) -> None:
