@@ -38,6 +38,14 @@ class Row:
     target: str = ""
     holds: bool | None = None
 
+    @property
+    def verdict(self) -> str:
+        """Whether it holds, in a word."""
+        return {True: "holds", False: "MISSED", None: ""}[self.holds]
+
+    def __str__(self) -> str:
+        return f"{self.what:<90} {self.value:>16}  {self.target:>12}  {self.verdict}"
+
 
 def median_seconds(work: Callable[[], object], runs: int = 5) -> float:
     """Median of several runs after one to warm up."""
