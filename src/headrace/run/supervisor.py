@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,13 @@ def find_fleet(folder: Path = FOLDER) -> Fleet | None:
         return None
     machines = tuple(Machine(**machine) for machine in content.pop("machines"))
     fleet = Fleet(machines=machines, limits=tuple(content.pop("limits")), **content)
-    return fleet if _is_supervisor(fleet.pid) else None
+    if not _is_supervisor(fleet.pid):
+        return None
+
+    def grow(wanted: Mapping[str, int]) -> None:
+        change_fleet(folder, {"grow": dict(wanted)})
+
+    return replace(fleet, grow=grow)
 
 
 def stop_fleet(folder: Path = FOLDER) -> bool:
@@ -142,6 +148,8 @@ def answer(running: ChangingFleet, request: Path) -> None:
     try:
         if "remove" in asked:
             running.remove(asked["remove"])
+        elif "grow" in asked:
+            running.grow(asked["grow"])
         else:
             node = Node.model_validate(asked["node"])
             [machine] = machines_for({asked["add"]: node})
@@ -155,7 +163,9 @@ def answer(running: ChangingFleet, request: Path) -> None:
 
 def keep_state(file: Path, fleet: Fleet) -> None:
     """Write down what `find_fleet` reads."""
-    write_whole(file, json.dumps(asdict(fleet)), durable=True)
+    content = asdict(replace(fleet, grow=None))
+    del content["grow"]
+    write_whole(file, json.dumps(content), durable=True)
     file.chmod(0o600)  # it holds the secret
 
 
