@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache
 from random import Random
 
 HOUR_S, DAY_S = 3600.0, 86400.0
@@ -83,7 +83,7 @@ HELD_BACK: Mapping[str, Curve] = {
 CURVES = {**HELD_BACK, **TUNED_ON}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _chance(step: int) -> float:
     """A random number of each five minutes that keeps 0.7 of the one before."""
     value = 0.0

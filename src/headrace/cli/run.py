@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from headrace.cli.fleet import FOLDER
 from headrace.cli.options import JSON, AlgorithmName, by_option
 from headrace.cli.run_lines import Job, Listener, say, show_summaries
 from headrace.cli.shared import emit, load_case, main, read_options
+from headrace.cli.stopping import end_on_terminate, stop_on_interrupt
 from headrace.errors import InvalidInput
 from headrace.spark import require_spark
 
@@ -146,6 +146,7 @@ def run(
     asked = loop.settings(by or "headrace") if loop.on else None
     if len(topologies) > 1 and asked is not None and asked.objective == "batch":
         raise click.UsageError("several topologies have no batch in common: choose --objective")
+    end_on_terminate()
     jobs: list[Job] = []
     for topology in topologies:
         where = folder_of(topology, checkpoint, len(topologies) > 1)
@@ -214,13 +215,13 @@ def make_topologies(apps: Sequence[str], options: Sequence[str]) -> list[Topolog
         name = Path(app).stem if app.endswith(".py") else app
         mine: list[str] = []
         for option in options:
-            owner, colon, rest = option.partition("=")[0].rpartition(":")
+            owner, colon, _ = option.partition("=")[0].rpartition(":")
             if not colon:
                 mine.append(option)
             elif owner in (app, name):
                 mine.append(option[len(owner) + 1 :])
             elif owner not in {a for one in apps for a in (one, Path(one).stem)}:
-                raise click.UsageError(f"`{option}` is for {owner}, which is not run; {rest} is")
+                raise click.UsageError(f"`{option}` is for {owner}, which is not run")
         topology = topology_of(load(app), read_options(mine))
         if topology.name in found:
             raise InvalidInput(
@@ -388,12 +389,3 @@ def run_beside(
             },
             world.over.add,
         )
-
-
-@contextmanager
-def stop_on_interrupt() -> Generator[None]:
-    """End quietly on Ctrl-C: a run can go on later."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        say("stopped; run again to go on")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -44,9 +43,10 @@ from headrace.run.batches import BatchDone, Settings
 from headrace.run.cluster import Executor, executors_by_host, settle_hosts, wait_for_hosts
 from headrace.run.fleet import AGENTS, Fleet, Grow, local_fleet
 from headrace.run.internals import SETTINGS
+from headrace.run.leftovers import scratch_folder, sweep_scratch
 from headrace.run.machines import machines_of
 from headrace.run.placement import Placement, PlanInForce, check_cores, workers_per_node
-from headrace.run.supervisor import find_fleet
+from headrace.run.supervisor import clear_lost_fleet, find_fleet
 from headrace.spark import is_local, session
 
 BACK_WITHIN_S = 30  # a lost executor, or a new one, is there within seconds
@@ -200,6 +200,7 @@ class Site:
 @contextmanager
 def fleet_for(cluster: str | os.PathLike[str], folder: Path, say: Say) -> Generator[Fleet]:
     """The fleet that is up in a folder, if it has the cluster's machines, else one for this run."""
+    clear_lost_fleet(folder)
     machines, running = machines_of([cluster]), find_fleet(folder)
     if running is not None:
         if not running.has_machines(machines):
@@ -210,10 +211,7 @@ def fleet_for(cluster: str | os.PathLike[str], folder: Path, say: Say) -> Genera
         yield running
         return
     say(f"starting a fleet of {len(machines)} workers for this run ..")
-    with (
-        tempfile.TemporaryDirectory(prefix="headrace-fleet-") as scratch,
-        local_fleet(machines, Path(scratch)) as fleet,
-    ):
+    with scratch_folder() as scratch, local_fleet(machines, scratch) as fleet:
         yield fleet
 
 
@@ -278,22 +276,25 @@ def open_session(app: str, master: str | None, conf: Mapping[str, str]) -> Gener
     if master is not None:
         check_reachable(master)
     ours = SparkSession.getActiveSession() is None
-    try:
-        spark = session(app=app, master=master, conf={**SETTINGS, **conf})
-    except Py4JError as error:
-        if master is None or is_local(master):
-            raise
-        raise Unsupported(  # Spark's own words are a stack trace about its last step
-            f"Spark could not start on {master}; what answers there may be no Spark master, "
-            f"or one of another version than {pyspark.__version__}"
-        ) from error
-    try:
-        yield spark
-    finally:
-        if ours:
-            # Executors that go away while the session ends are no news.
-            spark.sparkContext.setLogLevel("OFF")
-            spark.stop()
+    sweep_scratch()
+    with scratch_folder() as scratch:
+        local = {"spark.local.dir": str(scratch)}  # which a driver that is killed leaves behind
+        try:
+            spark = session(app=app, master=master, conf={**local, **SETTINGS, **conf})
+        except Py4JError as error:
+            if master is None or is_local(master):
+                raise
+            raise Unsupported(  # Spark's own words are a stack trace about its last step
+                f"Spark could not start on {master}; what answers there may be no Spark master, "
+                f"or one of another version than {pyspark.__version__}"
+            ) from error
+        try:
+            yield spark
+        finally:
+            if ours:
+                # Executors that go away while the session ends are no news.
+                spark.sparkContext.setLogLevel("OFF")
+                spark.stop()
 
 
 @contextmanager

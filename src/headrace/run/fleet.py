@@ -35,6 +35,7 @@ from headrace.spark import environment
 
 STARTS_WITHIN_S = 180
 AGENTS = "agents"  # the folder of what nodes say about themselves
+WORK, LOCAL = "work", "local"  # the folders of what runs on the nodes, and of what Spark puts aside
 # Less compiling at the start: a fleet is not there for peak speed.
 SECRET = "spark.authenticate.secret"
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -240,10 +241,16 @@ class ChangingFleet:
 
     def _start_worker(self, m: Machine, slot: int = 0) -> None:
         shape = ["--host", m.host, "--cores", str(m.cores), "--memory", f"{m.worker_mb}m"]
-        place = self._daemons.folder / "work" / m.name / str(slot)
+        place = self._daemons.folder / WORK / m.name / str(slot)
         work = ["--work-dir", str(place.resolve())]
         command = ["org.apache.spark.deploy.worker.Worker", *shape, "--webui-port", "0", *work]
-        variables = {"SPARK_LOCAL_IP": m.host, "HEADRACE_NODE": m.name}
+        local = (self._daemons.folder / LOCAL / m.name).resolve()
+        local.mkdir(parents=True, exist_ok=True)
+        variables = {
+            "SPARK_LOCAL_IP": m.host,
+            "SPARK_LOCAL_DIRS": str(local),
+            "HEADRACE_NODE": m.name,
+        }
         command.append(self.fleet.master)
         self._daemons.start(_daemon(m.name, slot), self._rooms[m.name], command, **variables)
 

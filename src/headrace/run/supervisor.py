@@ -22,7 +22,8 @@ from typing import Any
 from headrace.errors import HeadraceError, InvalidInput, Unsupported
 from headrace.model.document import Node
 from headrace.model.files import write_whole
-from headrace.run.fleet import ChangingFleet, Fleet, ask_master, changing_fleet
+from headrace.run.fleet import LOCAL, WORK, ChangingFleet, Fleet, ask_master, changing_fleet
+from headrace.run.leftovers import remove_folder, sweep_scratch
 from headrace.run.limits import LIMITS, Limit, check_limits, sweep
 from headrace.run.machines import Machine, machines_for, machines_of
 from headrace.spark import require_spark
@@ -40,6 +41,7 @@ def start_fleet(
     limits: Collection[Limit] = (),
 ) -> Fleet:
     """Start a fleet that stays up until `stop_fleet`."""
+    clear_lost_fleet(folder)
     if (running := find_fleet(folder)) is not None:
         raise InvalidInput(
             f"a fleet is up already ({running.master}, in {folder}); "
@@ -90,8 +92,32 @@ def stop_fleet(folder: Path = FOLDER) -> bool:
     fleet = find_fleet(folder)
     if fleet is not None:
         _stop(fleet.pid)
-    sweep()
+    clear_lost_fleet(folder)
     return fleet is not None
+
+
+def clear_lost_fleet(folder: Path) -> None:
+    """Remove what fleets that were killed left behind: processes, limits, and files but logs."""
+    sweep()
+    sweep_scratch()
+    if folder.is_dir() and find_fleet(folder) is None and not _is_starting(folder):
+        clear_folder(folder)
+
+
+def clear_folder(folder: Path) -> None:
+    """Remove what a fleet needs while it is up, and end what still runs there."""
+    for name in (WORK, LOCAL, "requests"):
+        if (folder / name).exists():
+            remove_folder(folder / name)
+    (folder / "fleet.json").unlink(missing_ok=True)
+
+
+def _is_starting(folder: Path) -> bool:
+    """Whether a supervisor is about to start a fleet here."""
+    try:
+        return _is_supervisor(int((folder / "supervisor.pid").read_text()))
+    except (OSError, ValueError):
+        return False
 
 
 def _stop(supervisor: int) -> None:
@@ -128,6 +154,7 @@ def supervise(
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, end)
     state = folder / "fleet.json"
+    (folder / "supervisor.pid").write_text(str(os.getpid()))
     fleet = changing_fleet(machines_of(files), folder, port=port, limits=limits, agents=True)
     with fleet as running:
         keep_state(state, running.fleet)
@@ -140,6 +167,8 @@ def supervise(
                     keep_state(state, running.fleet)
         finally:
             state.unlink(missing_ok=True)
+    clear_folder(folder)
+    (folder / "supervisor.pid").unlink(missing_ok=True)
 
 
 def answer(running: ChangingFleet, request: Path) -> None:
