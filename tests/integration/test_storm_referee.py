@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import headrace as hr
 from headrace.errors import Unsupported
 from headrace.lab.storm_problems import draw_storm_cluster
 from headrace.lab.storm_referee import RULES, referee
@@ -49,7 +48,7 @@ def test_production_clusters_are_placed_as_storm_places_them(name: str, java: li
     file = DATA / f"{name}.json"
     if not file.exists():
         pytest.skip(f"{file.name} is not on this machine")
-    problem = hr.load(production(file)).problem
+    problem = build(validated(production(file), {}))
     for rule in ("2.0", "2.3"):
         (verdict,) = referee([problem], RULES[rule], java)
         assert verdict.first == ""

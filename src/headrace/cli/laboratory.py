@@ -236,10 +236,9 @@ def run_calibration(seconds: float, most: int | None, out: str | None, as_json: 
     show_default=True,
     help="Without files: how many random clusters, from seed 0.",
 )
-@click.option("--storm", "version", default="2.8.3", show_default=True, help="Version of Storm.")
 @JSON
 def run_referee(
-    files: tuple[str, ...], rules: tuple[str, ...], clusters: int, version: str, as_json: bool
+    files: tuple[str, ...], rules: tuple[str, ...], clusters: int, as_json: bool
 ) -> None:
     """Compare storm-even and storm-ras with Storm's own schedulers, executor by executor."""
     from headrace.lab.storm_problems import draw_storm_cluster
@@ -247,15 +246,14 @@ def run_referee(
     from headrace.library import load
     from headrace.model.build import build
     from headrace.model.read import validated
-    from headrace.storm.jars import find_jars
-    from headrace.storm.java import java_command
+    from headrace.storm.referee_java import referee_command
 
     problems = {name: load(name).problem for name in files} or {
         f"random {seed}": build(validated(draw_storm_cluster(seed), {})) for seed in range(clusters)
     }
-    java = java_command(find_jars(version, lambda words: echo(words, err=True)))
     rows: list[dict[str, object]] = []
     for rule in rules or RULES:
+        java = referee_command(RULES[rule].storm, lambda words: echo(words, err=True))
         verdicts = referee(list(problems.values()), RULES[rule], java)
         for name, verdict in zip(problems, verdicts, strict=True):
             rows.append({"rule": rule, "problem": name, "equal": verdict.equal, **asdict(verdict)})
@@ -270,4 +268,4 @@ def run_referee(
             err=as_json,
         )
     if as_json:
-        print_json({"format": "headrace/1", "storm": version, "verdicts": rows})
+        print_json({"format": "headrace/1", "verdicts": rows})

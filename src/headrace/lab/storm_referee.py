@@ -24,7 +24,9 @@ from headrace.place.storm_even import storm_even
 from headrace.place.storm_ras import state_defaults, storm_ras
 
 REFEREE = "org.headrace.storm.referee.Referee"
-STRATEGIES = "org.apache.storm.scheduler.resource.strategies.scheduling"
+STRATEGY = (
+    "org.apache.storm.scheduler.resource.strategies.scheduling.DefaultResourceAwareStrategy"
+)
 UNLIMITED = 1e9  # Storm knows no node without a limit
 
 
@@ -36,14 +38,17 @@ class Rule:
     by: str
     options: Mapping[str, object]
     strategy: str | None  # the resource-aware one; None: Storm's default scheduler
+    storm: str  # the version whose classes are asked
 
 
+# Storm 2.8.3 still has the strategy of 2.0 to 2.2 (DefaultResourceAwareStrategyOld), but there it
+# places ackers as the new one does: so 2.2.0 itself is asked.
 RULES = {
     rule.name: rule
     for rule in (
-        Rule("storm-even", "storm-even", {}, None),
-        Rule("2.0", "storm-ras", {"version": "2.0"}, f"{STRATEGIES}.DefaultResourceAwareStrategyOld"),
-        Rule("2.3", "storm-ras", {"version": "2.3"}, f"{STRATEGIES}.DefaultResourceAwareStrategy"),
+        Rule("storm-even", "storm-even", {}, None, "2.8.3"),
+        Rule("2.0", "storm-ras", {"version": "2.0"}, STRATEGY, "2.2.0"),
+        Rule("2.3", "storm-ras", {"version": "2.3"}, STRATEGY, "2.8.3"),
     )
 }
 
