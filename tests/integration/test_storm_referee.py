@@ -8,25 +8,23 @@ import pytest
 
 from headrace.errors import Unsupported
 from headrace.lab.storm_problems import draw_storm_cluster
-from headrace.lab.storm_referee import RULES, referee
+from headrace.lab.storm_referee import RULES, Verdict, referee, referee_command
 from headrace.model.build import build
 from headrace.model.problem import Problem
 from headrace.model.production import production
 from headrace.model.read import validated
-from headrace.storm.jars import find_jars
-from headrace.storm.java import java_command
 
 # Beside the repository, where the machine has them.
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
-@pytest.fixture(scope="module")
-def java() -> list[str]:
-    """The command that starts a JVM with Storm's classes and ours."""
+def verdicts(problems: list[Problem], rule: str) -> list[Verdict]:
+    """What the referee says; skipped where Storm's classes are not to be had."""
     try:
-        return java_command(find_jars())
+        java = referee_command(RULES[rule])
     except Unsupported as refusal:
         pytest.skip(f"Storm's classes are not to be had: {refusal.message}")
+    return referee(problems, RULES[rule], java)
 
 
 @pytest.fixture(scope="module")
@@ -36,20 +34,19 @@ def clusters() -> list[Problem]:
 
 @pytest.mark.parametrize("rule", list(RULES))
 def test_thirty_random_clusters_are_placed_as_storm_places_them(
-    rule: str, clusters: list[Problem], java: list[str]
+    rule: str, clusters: list[Problem]
 ) -> None:
-    verdicts = referee(clusters, RULES[rule], java)
-    assert {seed: v.first for seed, v in enumerate(verdicts) if not v.equal} == {}
-    assert sum(v.executors for v in verdicts) > 1000
+    found = verdicts(clusters, rule)
+    assert {seed: v.first for seed, v in enumerate(found) if not v.equal} == {}
+    assert sum(v.executors for v in found) > 1000
 
 
 @pytest.mark.parametrize("name", ["production_cluster", "production_cluster_large"])
-def test_production_clusters_are_placed_as_storm_places_them(name: str, java: list[str]) -> None:
+@pytest.mark.parametrize("rule", ["2.0", "2.3"])
+def test_production_clusters_are_placed_as_storm_places_them(name: str, rule: str) -> None:
     file = DATA / f"{name}.json"
     if not file.exists():
         pytest.skip(f"{file.name} is not on this machine")
-    problem = build(validated(production(file), {}))
-    for rule in ("2.0", "2.3"):
-        (verdict,) = referee([problem], RULES[rule], java)
-        assert verdict.first == ""
-        assert verdict.equal
+    (verdict,) = verdicts([build(validated(production(file), {}))], rule)
+    assert verdict.first == ""
+    assert verdict.equal

@@ -8,8 +8,9 @@ our files.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,9 @@ from headrace.place.building_blocks.operators import list_operators
 from headrace.place.building_blocks.storm_numbers import number_tasks
 from headrace.place.storm_even import storm_even
 from headrace.place.storm_ras import state_defaults, storm_ras
+from headrace.spark import find_java
+from headrace.storm.jars import find_jars
+from headrace.storm.plugin import find_plugin
 
 REFEREE = "org.headrace.storm.referee.Referee"
 STRATEGY = (
@@ -67,6 +71,13 @@ class Verdict:
     def equal(self) -> bool:
         """Whether they agree on every executor."""
         return self.same == self.executors
+
+
+def referee_command(rule: Rule, say: Callable[[str], None] = lambda _: None) -> list[str]:
+    """The command that starts a JVM with the classes of a rule's Storm and ours."""
+    plugin = find_plugin(find_jars(say=say))
+    path = [plugin, *find_jars(rule.storm, say).class_path]
+    return [str(find_java().home / "bin" / "java"), "-cp", os.pathsep.join(map(str, path))]
 
 
 def referee(problems: Sequence[Problem], rule: Rule, java: Sequence[str]) -> list[Verdict]:
