@@ -37,7 +37,14 @@ from headrace.planner import Plan
 from headrace.registry import find
 
 # Figures that are kept with a decision.
-KEPT = ("inter_node_traffic", "max_rate", "batch_seconds", "nodes_used", "feasible")
+KEPT = (
+    "inter_node_traffic",
+    "inter_worker_traffic",
+    "max_rate",
+    "batch_seconds",
+    "nodes_used",
+    "feasible",
+)
 TRIGGER = 1 / 3  # of the reserve: a running plan with less than that left is too small
 
 
