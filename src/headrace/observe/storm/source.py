@@ -92,6 +92,12 @@ def _get(url: str, timeout_s: float) -> dict[str, Any]:
     return _json(data, url)
 
 
+def read_json(path: str) -> dict[str, Any] | None:
+    """The content of one file; None for a folder, or nothing."""
+    place = Path(path)
+    return _json(_bytes(place), path) if place.is_file() else None
+
+
 def read_saved(path: str) -> Answers:
     """Answers from one file, or from the .json files of a folder."""
     place = Path(path)
