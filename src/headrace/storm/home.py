@@ -93,8 +93,9 @@ def make_home(jars: Jars, folder: Path) -> Path:
         link(plugin, folder / part / "headrace-storm.jar")
     for name in ("worker.xml", "cluster.xml"):
         write_whole(folder / "log4j2" / name, LOG4J)
-    quiet = LOG4J.replace('level="info"', 'level="error"')  # stdout is for what programs answer
-    write_whole(folder / "log4j2" / "client.xml", quiet.replace("<Console", '<Console target="SYSTEM_ERR"'))
+    # The standard output of programs is for what they answer.
+    quiet = LOG4J.replace("info", "error").replace("<Console", '<Console target="SYSTEM_ERR"')
+    write_whole(folder / "log4j2" / "client.xml", quiet)
     return folder
 
 

@@ -168,7 +168,7 @@ def by_ivy(wanted: list[Coordinate], whole: bool, folder: Path) -> None:
     pattern = f"{folder}/jars/[artifact]-[revision].[ext]"
     command = [str(find_java().home / "bin" / "java"), "-jar", str(ivy), "-ivy"]
     command += [str(folder / "ivy.xml"), "-cache", str(folder / "cache"), "-confs", "default"]
-    run(command + ["-types", "jar", "bundle", "-retrieve", pattern], folder)
+    run([*command, "-types", "jar", "bundle", "-retrieve", pattern], folder)
 
 
 def by_maven(wanted: list[Coordinate], whole: bool, folder: Path) -> None:
@@ -176,12 +176,11 @@ def by_maven(wanted: list[Coordinate], whole: bool, folder: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise Unsupported("there is no mvn")
-    alone = "" if whole else "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
-    group, artifact = LEFT_OUT
-    without = f"<exclusion><groupId>{group}</groupId><artifactId>{artifact}</artifactId></exclusion>"
+    group, artifact = LEFT_OUT if whole else ("*", "*")
+    without = f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
     lines = "".join(
         f"<dependency><groupId>{g}</groupId><artifactId>{a}</artifactId><version>{v}</version>"
-        f"<exclusions>{alone or without}</exclusions></dependency>"
+        f"<exclusions><exclusion>{without}</exclusion></exclusions></dependency>"
         for g, a, v in wanted
     )
     (folder / "pom.xml").write_text(

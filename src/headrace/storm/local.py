@@ -194,9 +194,7 @@ class Daemons:
         variables["PATH"] = f"{home}/bin:{os.environ.get('PATH', os.defpath)}"
         self._launch(name, room, java(main, path, *options), variables)
 
-    def _launch(
-        self, name: str, room: Room, command: list[str], variables: dict[str, str]
-    ) -> None:
+    def _launch(self, name: str, room: Room, command: list[str], variables: dict[str, str]) -> None:
         self._commands[name] = (room, command, variables)
         with (self.folder / "logs" / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(

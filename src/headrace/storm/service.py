@@ -7,22 +7,28 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from headrace.control.history import Entry
 from headrace.control.loop import step
 from headrace.control.planning import LoopSettings
 from headrace.errors import Unsupported
+from headrace.model.cluster import nodes_of
+from headrace.model.document import Node
+from headrace.model.read import read
 from headrace.run.addresses import check_port
 from headrace.run.fleet import enter_room
 from headrace.run.limits import Room
+from headrace.storm.local import StormCluster
 from headrace.storm.world import OnStorm
 
 PORT = 7274
 STARTS_WITHIN_S = 30
 FIRST_LOOK_S = 0.5
+SECTIONS = ("headroom", "options")  # of files beside the cluster that plans are made with
 
 Report = Callable[[Entry], None]
 
@@ -35,7 +41,9 @@ def serve(world: OnStorm, settings: LoopSettings, report: Report, port: int, hos
         interval_s = FIRST_LOOK_S
         while world.wait(interval_s):
             if server.poll() is not None:
-                raise Unsupported(f"the process that answers Nimbus ended; see {log_of(world.store)}")
+                raise Unsupported(
+                    f"the process that answers Nimbus ended; see {log_of(world.store)}"
+                )
             interval_s = FIRST_LOOK_S
             state = world.state()
             if state is not None and state.topologies and world.now() - state.at_s < 30:
@@ -53,7 +61,7 @@ def decide(world: OnStorm, settings: LoopSettings) -> Entry:
         state = world.state()
         if state is not None and world.needs_plan(state):
             world.refuse(entry.reason)
-    return entry
+    return world.history()[-1]
 
 
 @contextmanager
@@ -90,3 +98,33 @@ def log_of(store: Path) -> Path:
     return store / "answering.log"
 
 
+def make_world(
+    store: Path,
+    files: Sequence[str],
+    cluster: StormCluster | None,
+    source: Path | None,
+    *,
+    advise: bool = False,
+) -> OnStorm:
+    """The world of a service; files say what Storm does not know of its nodes."""
+    known: dict[str, Node] = {}
+    rest: dict[str, Any] = {}
+    if files:
+        inputs = read([Path(file) for file in files])
+        known = dict(nodes_of(inputs)) if inputs.document.cluster is not None else {}
+        dumped = inputs.document.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        rest = {key: dumped[key] for key in SECTIONS if key in dumped}
+    elif cluster is not None:
+        for n in cluster.nodes:
+            facts = {"bandwidth_mbps": n.bandwidth_mbps, "type": n.type or None}
+            known[n.name] = Node.model_validate({k: v for k, v in facts.items() if v is not None})
+    return OnStorm(store, known, rest, source, advise=advise)
+
+
+def serve_until_signal(
+    world: OnStorm, settings: LoopSettings, report: Report, port: int, host: str
+) -> None:
+    """Serve until the process is asked to end."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: world.stop.set())
+    serve(world, settings, report, port, host)

@@ -20,6 +20,7 @@ PROTOCOL = "headrace-storm/1"
 SYSTEM = "__"  # how Storm's own components begin
 ACKER = "__acker"
 SAME_PLACE = "topology.disable.loadaware.messaging"
+BY_PAIRS = ("direct", "custom")  # groupings
 GROUPINGS = {"custom_object": "custom", "custom_serialized": "custom", "all": "all", "none": "none"}
 GROUPINGS |= {"direct": "direct", "local_or_shuffle": "local-or-shuffle"}
 GROUPINGS |= {name: name for name in ("shuffle", "fields", "global")}
@@ -217,19 +218,64 @@ def describe(
     components = {name.rpartition(".")[0] for name in present}
     if profile := {c: p for c, p in measured.get("profile", {}).items() if c in components}:
         content["profile"] = profile
-    if pairs := [row for row in measured.get("traffic", ()) if {row[0], row[1]} <= present]:
-        content["traffic"] = pairs
-    if streams := [
-        stream
-        for stream in measured.get("streams", ())
-        if {stream["from"], stream["to"]} <= components and not _is_system(stream)
-    ]:
+    by_pairs = pair_edges(state)
+    traffic = [
+        row
+        for row in measured.get("traffic", ())
+        if {row[0], row[1]} <= present and _edge(row) in by_pairs
+    ]
+    if traffic:
+        content["traffic"] = traffic
+    streams: list[dict[str, Any]] = []
+    for stream in measured.get("streams", ()):
+        edge = (stream["from"], stream["to"])
+        if set(edge) <= components and edge not in by_pairs:
+            # Averages of single streams are not of quite the same time; one rate at the spout and
+            # selectivities are, and they agree.
+            streams.append({key: x for key, x in stream.items() if key != "tuples_per_s"})
+            _set_rate(topologies, stream)
+    if streams:
         content["streams"] = streams
     return content
 
 
-def _is_system(stream: Mapping[str, Any]) -> bool:
-    return any(stream[end].rpartition("/")[2].startswith(SYSTEM) for end in ("from", "to"))
+def pair_edges(state: State) -> set[tuple[str, str]]:
+    """Pairs of components of which single pairs of tasks are planned on.
+
+    That is where streams do not say it: to and from ackers, which answer to the spout that sent;
+    two streams at once; groupings that only the topology knows. The rest is told by streams, which
+    hold wherever executors are put.
+    """
+    several = len(state.topologies) > 1
+    found: set[tuple[str, str]] = set()
+    for running in state.topologies:
+        prefix = f"{running.name}/" if several else ""
+        names = {executor.component for executor in running.executors}
+        for name in names:
+            for other in names:
+                if name.startswith(SYSTEM) or other.startswith(SYSTEM):
+                    found.add((prefix + name, prefix + other))
+        for name, content in running.components.items():
+            sources = [one["from"] for one in content["inputs"]]
+            for one in content["inputs"]:
+                if sources.count(one["from"]) > 1 or GROUPINGS[one["grouping"]] in BY_PAIRS:
+                    found.add((prefix + one["from"], prefix + name))
+    return found
+
+
+def _edge(row: Sequence[Any]) -> tuple[str, str]:
+    return row[0].rpartition(".")[0], row[1].rpartition(".")[0]
+
+
+def _set_rate(topologies: Sequence[Mapping[str, Any]], stream: Mapping[str, Any]) -> None:
+    """Give a spout the rate that one of its streams says."""
+    topology, slash, component = stream["from"].partition("/")
+    for one in topologies:
+        if slash and one["name"] != topology:
+            continue
+        found = one["components"].get(component if slash else stream["from"])
+        if found is not None and found.get("spout") and stream.get("selectivity"):
+            found["rate"] = stream["tuples_per_s"] / stream["selectivity"]
 
 
 def named_executors(state: State) -> Iterable[tuple[str, Executor]]:
