@@ -1,4 +1,4 @@
-"""What any Nimbus says over Thrift, read by a Java class of the plug-in; no cluster of ours."""
+"""Java classes of the plug-in beside Storm's, without a cluster of ours: what any Nimbus says."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ from urllib.parse import urlsplit
 
 from headrace.errors import InvalidInput, Unsupported
 from headrace.spark import find_java
-from headrace.storm.jars import find_jars
+from headrace.storm.jars import VERSION, find_jars
 from headrace.storm.plugin import find_plugin
 
 READER = "org.headrace.storm.NimbusReader"
 PORT = 6627  # Storm's default
 WITHIN_S = 120
+
+
+def java_command(version: str, say: Callable[[str], None] = lambda _: None) -> list[str]:
+    """Starts a JVM with the classes of a version of Storm and ours."""
+    plugin = find_plugin(find_jars(say=say))
+    path = os.pathsep.join(map(str, [plugin, *find_jars(version, say).class_path]))
+    return [str(find_java().home / "bin" / "java"), "-cp", path]
 
 
 def ask_nimbus(address: str, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
@@ -28,9 +35,7 @@ def ask_nimbus(address: str, say: Callable[[str], None] = lambda _: None) -> dic
         host = None
     if not host:
         raise InvalidInput(f"{address}: is no address; one looks like nimbus://host:{PORT}")
-    jars = find_jars(say=say)
-    path = os.pathsep.join(map(str, [find_plugin(jars), *jars.class_path]))
-    command = [str(find_java().home / "bin" / "java"), "-cp", path, READER, host, str(port)]
+    command = [*java_command(VERSION, say), READER, host, str(port)]
     try:
         done = subprocess.run(
             command, check=False, capture_output=True, text=True, timeout=WITHIN_S
