@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from headrace.model.arrays import Floats, Ints, totals
+from headrace.model.load_aware import settle
 from headrace.model.problem import UNPLACED, Assignment, Problem, Stream
 
 
@@ -130,6 +131,7 @@ class Traffic:
 
 def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = None) -> Traffic:
     """What goes between workers, nodes and racks; topologies that are not placed send nothing."""
+    problem = settle(problem, assignment)
     workers = workers or Workers.of(assignment)
     n = len(problem.nodes)
     level = np.zeros(4)

@@ -8,9 +8,8 @@ our files.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +22,6 @@ from headrace.place.building_blocks.operators import list_operators
 from headrace.place.building_blocks.storm_numbers import number_tasks
 from headrace.place.storm_even import storm_even
 from headrace.place.storm_ras import state_defaults, storm_ras
-from headrace.spark import find_java
-from headrace.storm.jars import find_jars
-from headrace.storm.plugin import find_plugin
 
 REFEREE = "org.headrace.storm.referee.Referee"
 STRATEGY = (
@@ -73,17 +69,10 @@ class Verdict:
         return self.same == self.executors
 
 
-def referee_command(rule: Rule, say: Callable[[str], None] = lambda _: None) -> list[str]:
-    """The command that starts a JVM with the classes of a rule's Storm and ours."""
-    plugin = find_plugin(find_jars(say=say))
-    path = [plugin, *find_jars(rule.storm, say).class_path]
-    return [str(find_java().home / "bin" / "java"), "-cp", os.pathsep.join(map(str, path))]
-
-
 def referee(problems: Sequence[Problem], rule: Rule, java: Sequence[str]) -> list[Verdict]:
     """Let Storm and us place problems by the same rule, and compare executor by executor.
 
-    `java` is the command that starts a JVM with Storm's classes and ours.
+    `java` starts a JVM with the classes of `rule.storm` and ours (`headrace.storm.nimbus`).
     """
     ours = [place(problem, rule) for problem in problems]
     questions = [describe(p, rule, plan) for p, plan in zip(problems, ours, strict=True)]
