@@ -198,7 +198,7 @@ def serve(
     settings = LoopSettings(objective, by, options, rule, rule_given, every, advise=advise)
     source = telemetry or (None if cluster is None else cluster.telemetry)
     address = host or ("127.0.0.1" if cluster is None else cluster.host)
-    world = make_world(store, files, cluster, source, advise=advise)
+    world = make_world(store, files, cluster, source, by)
     echo(f"answering Nimbus at http://{address}:{port}; decisions are kept in {store}", err=True)
     serve_until_signal(world, settings, say_decision, port, address)
 

@@ -60,7 +60,7 @@ class OnStorm:
     rest: Mapping[str, Any] = field(default_factory=dict[str, Any])  # other sections of the files
     source: Path | None = None  # where Storm's workers write telemetry
     window_s: int = 10
-    advise: bool = False
+    acks: bool = True  # plan with what ackers send and get
     clock: Callable[[], float] = time.time
     stop: threading.Event = field(default_factory=threading.Event)
     seen: object = None  # the shape of the state that was last planned for
@@ -118,7 +118,8 @@ class OnStorm:
         fresh, measured = self.measure(state)
         if not fresh and not self.needs_plan(state):
             raise InvalidInput("there are not enough measurements since the last change")
-        inputs = validated(describe(state, self.known, measured, self.rest), {})
+        content = describe(state, self.known, measured, self.rest, acks=self.acks)
+        inputs = validated(content, {})
         problem = build(inputs)
         problem = replace(problem, current=current_plan(state, problem))
         return View(problem, None, self.figures(measured, state), drained=drained_nodes(self.store))
