@@ -37,6 +37,7 @@ BENCHMARKS = (
     "keeping",
     "deciding",
     "limited",
+    "on_storm",
     "applications",
     "adapting",
     "driving",

@@ -19,7 +19,7 @@ import pytest
 
 from headrace.errors import HeadraceError
 from headrace.run.fleet import enter_room
-from headrace.run.limits import Bounds, make_rooms
+from headrace.run.limits import Bounds, Limit, make_rooms
 from headrace.spark import find_java
 from headrace.storm.home import HOOK, PATIENT, SCHEDULER
 from headrace.storm.jars import Jars, find_jars
@@ -160,7 +160,7 @@ def local_cluster(
     files = sorted(JAVA.glob("*.java"))
     compile_jar(files, [*jars.class_path, plugin], jars.compiler, trial)
     with ExitStack() as ending:
-        limits = {"bandwidth"} if has_namespaces() else set[Any]()
+        limits: list[Limit] = ["bandwidth"] if has_namespaces() else []
         ground = ending.enter_context(make_rooms([Bounds()], limits))
         settings = {
             **PATIENT,

@@ -76,7 +76,10 @@ def test_install_refuses_what_is_no_storm_home(tmp_path: Path, monkeypatch: Any)
     from headrace.storm import jars
     from headrace.storm.jars import Jars
 
-    monkeypatch.setattr(jars, "find_jars", lambda *_: Jars("2.8.3", tmp_path))
+    def find_jars(*_: object) -> Jars:
+        return Jars("2.8.3", tmp_path)
+
+    monkeypatch.setattr(jars, "find_jars", find_jars)
     done = run("install", "--to", str(tmp_path))
     assert done.exit_code == 1
     assert "is no STORM_HOME" in done.output

@@ -32,7 +32,7 @@ def ask_nimbus(address: str, say: Callable[[str], None] = lambda _: None) -> dic
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port or PORT
     except ValueError:
-        host = None
+        host, port = None, PORT
     if not host:
         raise InvalidInput(f"{address}: is no address; one looks like nimbus://host:{PORT}")
     command = [*java_command(VERSION, say), READER, host, str(port)]

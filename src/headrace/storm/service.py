@@ -126,6 +126,10 @@ def serve_until_signal(
     world: OnStorm, settings: LoopSettings, report: Report, port: int, host: str
 ) -> None:
     """Serve until the process is asked to end."""
+
+    def end(*_: object) -> None:
+        world.stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: world.stop.set())
+        signal.signal(number, end)
     serve(world, settings, report, port, host)
