@@ -36,6 +36,7 @@ BENCHMARKS = (
     "applications",
     "adapting",
     "driving",
+    "workers",
     "looping",
     "laboratory",
     "advising",
