@@ -87,11 +87,18 @@ def test_a_plan_is_made_for_what_is_expected() -> None:
     assert need == pytest.approx(1.8)
     assert asked == [(11, (AHEAD - 1) * 60.0)]
     # What is expected to fall does not make a plan smaller before it has.
-    assert needed_factor(history, 600.0, 100.0, 0.0, 60.0, lambda *_: 20.0) == pytest.approx(1.0)
+
+    def expect_less(rates: object, ahead_s: float) -> float:
+        return 20.0
+
+    assert needed_factor(history, 600.0, 100.0, 0.0, 60.0, expect_less) == pytest.approx(1.0)
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecast.importlib.util, "find_spec", lambda name: None)
+    def find_nothing(name: str) -> None:
+        return None
+
+    monkeypatch.setattr(forecast.importlib.util, "find_spec", find_nothing)
     with pytest.raises(Unsupported, match="--forecast needs statsmodels") as refusal:
         require_forecast()
     assert refusal.value.fix == "pip install 'headrace[forecast]'"
