@@ -1,0 +1,27 @@
+package org.headrace.storm.topologies;
+
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.storm.StormSubmitter;
+import org.headrace.storm.Json;
+
+/** Submits one of the example topologies: {@code Submit KIND NAME PARAMETERS}, the last as JSON. */
+public final class Submit {
+    private Submit() { }
+
+    public static void main(String[] arguments) throws Exception {
+        Map<String, Object> given = Json.readObject(arguments[2]);
+        StormSubmitter.submitTopology(arguments[1], conf(given), Topologies.build(arguments[0], Parameters.of(given)));
+    }
+
+    /** Storm's own settings among the parameters. */
+    public static Map<String, Object> conf(Map<String, Object> given) {
+        Map<String, Object> conf = new HashMap<>();
+        given.forEach((name, value) -> {
+            if (name.startsWith("topology.")) {
+                conf.put(name, value);
+            }
+        });
+        return conf;
+    }
+}
