@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,14 @@ import pytest
 
 from headrace.advise.curve import Point, choose_point, knee, price_of
 from headrace.advise.report import advise_on, prepare
-from headrace.advise.tasks import TaskCost, evened, repartition, task_cost, without_stragglers
+from headrace.advise.tasks import (
+    TaskCost,
+    evened,
+    fetch_from,
+    repartition,
+    task_cost,
+    without_stragglers,
+)
 from headrace.advise.what_if import WhatIf, is_adaptive, replay_with, wanted_tasks
 from headrace.advise.work import StageWork, slots_of, work_of
 from headrace.errors import Infeasible, InvalidInput
@@ -129,3 +137,29 @@ def test_money_and_core_hours_of_the_curve() -> None:
     own = next(p for p in advice.curve if p.executors == 2)
     assert own.core_hours == pytest.approx(4 * 7 / 3600)
     assert own.cost == pytest.approx(2 * 7 * 0.001)
+
+
+def test_what_a_task_waits_for_other_executors_follows_their_number() -> None:
+    """On 4 executors 3 of 4 blocks are elsewhere, on 2 a half, on 1 none."""
+    four = replace(stage([1.0, 2.0]), fetch_s=np.array([0.3, 0.6]))
+    assert fetch_from(four, 4, 4).task_s.tolist() == [1.0, 2.0]
+    assert fetch_from(four, 4, 2).task_s.tolist() == pytest.approx([0.9, 1.8])
+    assert fetch_from(four, 4, 1).task_s.tolist() == pytest.approx([0.7, 1.4])
+    assert fetch_from(four, 1, 4).task_s.tolist() == [1.0, 2.0]  # a log of one cannot tell
+
+
+def test_an_executor_that_has_just_come_is_not_given_back() -> None:
+    """Two come at 100 s and idle for 50 s until the first job; the idle timeout is 60 s."""
+    settings = {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": "0",
+        "spark.dynamicAllocation.executorIdleTimeout": "60s",
+    }
+    book = LogBook(settings=settings)
+    for name in ("1", "2"):
+        book.executor(name, 1, at=100.0)
+    book.job(0, 150, 160, {0: []})
+    book.stage(0, 150, 160, [(150, 160), (150, 160)])
+    book.end(160)
+    trace = book.trace()
+    assert replay_with(trace, prepare(trace), WhatIf()).wall_s == pytest.approx(160.0)
