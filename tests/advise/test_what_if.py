@@ -104,19 +104,30 @@ CURVE = [
 
 
 def test_a_deadline_takes_the_cheapest_a_budget_the_fastest() -> None:
-    assert choose_point(CURVE, 60, deadline_s=50, budget=None)[0].executors == 4
-    assert choose_point(CURVE, 60, deadline_s=None, budget=0.15)[0].executors == 2
+    assert choose_point(CURVE, CURVE[1], deadline_s=50, budget=None)[0].executors == 4
+    assert choose_point(CURVE, CURVE[1], deadline_s=None, budget=0.15)[0].executors == 2
     with pytest.raises(Infeasible, match="8 take 40 s"):
-        choose_point(CURVE, 60, deadline_s=10, budget=None)
+        choose_point(CURVE, CURVE[1], deadline_s=10, budget=None)
     with pytest.raises(Infeasible, match=r"the least is 0\.11"):
-        choose_point(CURVE, 60, deadline_s=None, budget=0.01)
+        choose_point(CURVE, CURVE[1], deadline_s=None, budget=0.01)
     with pytest.raises(InvalidInput, match="one of them"):
-        choose_point(CURVE, 60, deadline_s=1, budget=1)
+        choose_point(CURVE, CURVE[1], deadline_s=1, budget=1)
 
 
 def test_the_knee_does_not_ask_to_wait_longer_than_before() -> None:
-    assert knee(CURVE, 100).executors == 2
-    assert knee(CURVE, 45).executors == 4
+    assert knee(CURVE, replace(CURVE[1], wall_s=100)).executors == 2
+    assert knee(CURVE, replace(CURVE[1], wall_s=45)).executors == 4
+
+
+def test_the_knee_is_at_most_twice_what_the_log_had() -> None:
+    """From 100 s on one executor to 26 s on four, for hardly more: in two steps."""
+    curve = [Point(n, 1, 100 / n + 1, 0.03 + 0.001 * n, None) for n in (1, 2, 3, 4)]
+    chosen, why = choose_point(curve, curve[0], deadline_s=None, budget=None)
+    assert chosen.executors == 2
+    assert why == (
+        "twice the log's at most: 4 executors of 1 core may be better, and a log of this will tell"
+    )
+    assert choose_point(curve, curve[1], deadline_s=None, budget=None)[0].executors == 4
 
 
 def test_a_price_is_that_of_the_cheapest_machine_that_holds_an_executor() -> None:
