@@ -41,6 +41,7 @@ BENCHMARKS = (
     "applications",
     "adapting",
     "driving",
+    "workers",
     "looping",
     "laboratory",
     "advising",

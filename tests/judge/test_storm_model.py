@@ -21,6 +21,7 @@ import pytest
 from headrace.checks.problems import problem_of
 from headrace.errors import InvalidInput
 from headrace.judge.report import Report, judge
+from headrace.judge.traffic import Workers, stream_crossing, traffic
 from headrace.model.document import PlanSection
 from headrace.model.load_aware import settle
 from headrace.model.plan import read_assignment
@@ -173,3 +174,21 @@ def test_the_simulators_send_tuples_to_near_tasks(detail: str) -> None:
     # 400 sentences/s x 0.2 ms = 8 points of 400, all beside the spouts.
     assert nodes["n2"]["cpu"] == pytest.approx(0.02, rel=0.05)
     assert nodes["n1"]["cpu"] == pytest.approx(0, abs=1e-6)
+
+
+def test_ackers_may_say_what_they_need() -> None:
+    problem = problem_of(word_count(ackers={"tasks": 2, "cpu": 10, "memory_mb": 128}))
+    acker = problem.components.index("__acker")
+    assert problem.tasks[acker] == 2
+    assert problem.demand[acker].tolist() == [10, 128]
+
+
+def test_a_single_streams_crossing_is_what_the_whole_plan_counts() -> None:
+    problem = problem_of(word_count())
+    plan = plan_of(problem, EVEN | {"n1": EVEN["n1"][:2], "n3": [*EVEN["n3"], *EVEN["n1"][2:]]})
+    streams = [stream_crossing(problem, Workers.of(plan), s) for s in problem.streams]
+    whole = traffic(problem, plan)
+    settled = settle(problem, plan)
+    fields = stream_crossing(settled, Workers.of(plan), settled.streams[0])
+    assert streams[0].inter_node + fields.inter_node == pytest.approx(whole.inter_node)
+    assert streams[0].total + fields.total == pytest.approx(whole.total)

@@ -214,7 +214,7 @@ class Flow:
                 received[task] += self._emitted(edge, self.rate) * copies
         for edge in aware:
             rows = self._nearest_first(edge, received)
-            self.near[self.edges.index(edge)] = rows
+            self.near[id(edge)] = rows
             for row in rows.values():
                 for task, tuples in row.items():
                     received[task] += tuples
@@ -222,10 +222,8 @@ class Flow:
         if whole > 0:
             self.share |= {task: tuples / whole for task, tuples in received.items()}
 
-    def _nearest_first(
-        self, edge: Edge, received: dict[str, float]
-    ) -> dict[str, dict[str, float]]:
-        """What each sender sends to each receiver: level by level, as far as threads can take it."""
+    def _nearest_first(self, edge: Edge, received: dict[str, float]) -> dict[str, dict[str, float]]:
+        """What each sender sends to each receiver, level by level, as far as threads take it."""
         senders = [t for t in self.tasks[edge.source] if t in self.placed]
         receivers = [t for t in self.tasks[edge.target] if t in self.placed]
         left = {t: self._emitted(edge, self.rate) * self.share[t] for t in senders}
@@ -264,13 +262,13 @@ class Flow:
 
     def _all_pairs(self) -> list[tuple[str, str, float, float | None]]:
         pairs = list(self.measured_pairs)
-        for number, edge in enumerate(self.edges):
+        for edge in self.edges:
             if (edge.source, edge.target) in self.covered:
                 continue
-            if number in self.near:
+            if id(edge) in self.near:
                 pairs += [
                     (a, b, tuples, None if edge.bytes is None else tuples * edge.bytes)
-                    for a, row in self.near[number].items()
+                    for a, row in self.near[id(edge)].items()
                     for b, tuples in row.items()
                 ]
                 continue

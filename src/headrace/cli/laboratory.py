@@ -243,12 +243,11 @@ def run_referee(
     """Compare storm-even and storm-ras with Storm's own schedulers, executor by executor."""
     from headrace.lab.storm_problems import draw_storm_cluster
     from headrace.lab.storm_referee import RULES, referee
-    from headrace.library import load
     from headrace.model.build import build
-    from headrace.model.read import validated
+    from headrace.model.read import read, validated
     from headrace.storm.nimbus import java_command
 
-    problems = {name: load(name).problem for name in files} or {
+    problems = {name: build(read([name])) for name in files} or {
         f"random {seed}": build(validated(draw_storm_cluster(seed), {})) for seed in range(clusters)
     }
     rows: list[dict[str, object]] = []

@@ -41,7 +41,7 @@ from headrace.run import engine
 from headrace.run.addresses import check_reachable
 from headrace.run.batches import BatchDone, Settings
 from headrace.run.cluster import Executor, executors_by_host, settle_hosts, wait_for_hosts
-from headrace.run.fleet import AGENTS, Fleet, Grow, local_fleet
+from headrace.run.fleet import AGENTS, Fleet, Grow, local_fleet, temporary
 from headrace.run.internals import SETTINGS
 from headrace.run.leftovers import scratch_folder, sweep_scratch
 from headrace.run.machines import machines_of
@@ -278,9 +278,14 @@ def open_session(app: str, master: str | None, conf: Mapping[str, str]) -> Gener
     ours = SparkSession.getActiveSession() is None
     sweep_scratch()
     with scratch_folder() as scratch:
-        local = {"spark.local.dir": str(scratch)}  # which a driver that is killed leaves behind
+        # A driver that is killed leaves its files behind.
+        java = "spark.driver.extraJavaOptions"
+        local = {
+            "spark.local.dir": str(scratch),
+            java: f"{conf.get(java, '')} {temporary(str(scratch))}".strip(),
+        }
         try:
-            spark = session(app=app, master=master, conf={**local, **SETTINGS, **conf})
+            spark = session(app=app, master=master, conf={**SETTINGS, **conf, **local})
         except Py4JError as error:
             if master is None or is_local(master):
                 raise

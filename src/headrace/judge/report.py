@@ -24,7 +24,7 @@ from headrace.judge.traffic import Traffic, Workers, traffic
 from headrace.judge.use import Use, use
 from headrace.model.arrays import TOLERANCE, Ints, distinct, totals
 from headrace.model.headroom import within_headroom
-from headrace.model.load_aware import settle
+from headrace.model.load_aware import settle, with_shares
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 FIGURES = {  # objective -> the figure it is about
@@ -143,7 +143,7 @@ def judge(
         workers_used=len(workers.node),
         max_rate=rate.value,
         batch_seconds=batch.value,
-        latency_ms=predicted_latency(problem, assignment, workers, used),
+        latency_ms=predicted_latency(with_shares(asked, assignment), assignment, workers, used),
         throughput=throughput,
         throughput_per_node=throughput / nodes_used if nodes_used else None,
         balance=_balance(problem, used),

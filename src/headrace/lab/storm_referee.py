@@ -21,12 +21,10 @@ from headrace.model.problem import CPU, MEMORY, UNPLACED, Assignment, Problem
 from headrace.place.building_blocks.operators import list_operators
 from headrace.place.building_blocks.storm_numbers import number_tasks
 from headrace.place.storm_even import storm_even
-from headrace.place.storm_ras import state_defaults, storm_ras
+from headrace.place.storm_ras import Version, state_defaults, storm_ras
 
 REFEREE = "org.headrace.storm.referee.Referee"
-STRATEGY = (
-    "org.apache.storm.scheduler.resource.strategies.scheduling.DefaultResourceAwareStrategy"
-)
+STRATEGY = "org.apache.storm.scheduler.resource.strategies.scheduling.DefaultResourceAwareStrategy"
 UNLIMITED = 1e9  # Storm knows no node without a limit
 
 
@@ -35,10 +33,13 @@ class Rule:
     """One of our schedulers, and the one of Storm's that it follows."""
 
     name: str
-    by: str
-    options: Mapping[str, object]
-    strategy: str | None  # the resource-aware one; None: Storm's default scheduler
+    version: Version | None  # of storm-ras; None: storm-even
     storm: str  # the version whose classes are asked
+
+    @property
+    def strategy(self) -> str | None:
+        """The resource-aware strategy to ask; None: Storm's default scheduler."""
+        return None if self.version is None else STRATEGY
 
 
 # Storm 2.8.3 still has the strategy of 2.0 to 2.2 (DefaultResourceAwareStrategyOld), but there it
@@ -46,9 +47,9 @@ class Rule:
 RULES = {
     rule.name: rule
     for rule in (
-        Rule("storm-even", "storm-even", {}, None, "2.8.3"),
-        Rule("2.0", "storm-ras", {"version": "2.0"}, STRATEGY, "2.2.0"),
-        Rule("2.3", "storm-ras", {"version": "2.3"}, STRATEGY, "2.8.3"),
+        Rule("storm-even", None, "2.8.3"),
+        Rule("2.0", "2.0", "2.2.0"),
+        Rule("2.3", "2.3", "2.8.3"),
     )
 }
 
@@ -86,7 +87,9 @@ def referee(problems: Sequence[Problem], rule: Rule, java: Sequence[str]) -> lis
 def place(problem: Problem, rule: Rule) -> Assignment:
     """What we do; nothing is placed where all topologies are refused."""
     try:
-        return storm_even(problem) if rule.by == "storm-even" else storm_ras(problem, **rule.options)
+        if rule.version is None:
+            return storm_even(problem)
+        return storm_ras(problem, version=rule.version)
     except HeadraceError as error:
         nowhere = np.full(problem.task_count, UNPLACED, dtype=np.int64)
         return Assignment(nowhere, nowhere, dict.fromkeys(problem.topologies, error))
@@ -95,9 +98,7 @@ def place(problem: Problem, rule: Rule) -> Assignment:
 def ask(questions: Sequence[Mapping[str, Any]], java: Sequence[str]) -> list[dict[str, Any]]:
     """The referee's answers; one JVM for all, since it takes a second to start."""
     text = json.dumps({"problems": questions})
-    done = subprocess.run(
-        [*java, REFEREE], input=text, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*java, REFEREE], input=text, capture_output=True, text=True, check=False)
     if done.returncode or not done.stdout:
         words = done.stderr.strip().splitlines() or ["it said nothing"]
         raise Unsupported(f"Storm's referee ended with status {done.returncode}: {words[-1]}")
@@ -107,9 +108,9 @@ def ask(questions: Sequence[Mapping[str, Any]], java: Sequence[str]) -> list[dic
 def describe(problem: Problem, rule: Rule, ours: Assignment) -> dict[str, Any]:
     """A problem as the referee reads it: what is free, and what every executor asks for."""
     known = state_defaults(problem) if rule.strategy else problem
-    if not (known.cpu_rate == known.cpu_rate[:, :1]).all() or known.task_share is not None and (
-        known.cpu_rate > 0
-    ).any():
+    if not (known.cpu_rate == known.cpu_rate[:, :1]).all() or (
+        known.task_share is not None and (known.cpu_rate > 0).any()
+    ):
         raise InvalidInput(
             "Storm knows one CPU demand for all executors of a component, wherever they run; "
             "this problem's profile gives several"

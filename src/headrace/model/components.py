@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.errors import InvalidInput
-from headrace.model.document import BareTask, Component, Topology
+from headrace.model.document import Ackers, BareTask, Component, Topology
 from headrace.model.nearest import nearest
 from headrace.model.read import Inputs
 from headrace.model.section import Key
@@ -156,7 +156,9 @@ def _ackers(
         name: {"stream": ACK_INIT if c.spout else ACK, "grouping": "fields", "fields": ("id",)}
         for name, c in topology.components.items()
     }
-    spec = Component.model_validate({"tasks": topology.ackers, "inputs": heard})
+    ackers = topology.ackers
+    facts = ackers.model_dump() if isinstance(ackers, Ackers) else {"tasks": ackers}
+    spec = Component.model_validate({**facts, "inputs": heard})
     return [NamedComponent(prefix + ACKER, number, spec, (*here, ACKER), prefix + ACKER)]
 
 

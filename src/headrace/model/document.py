@@ -108,6 +108,14 @@ class Component(Section):
     apart: bool = Field(default=False, description="true: no two of its tasks on one node")
 
 
+class Ackers(Section):
+    """Storm's ackers, where their number does not say enough."""
+
+    tasks: Count
+    cpu: NotNegative | None = Field(default=None, description="CPU points of one")
+    memory_mb: NotNegative = Field(default=0.0, description="memory of one")
+
+
 class Topology(Section):
     """A graph of components."""
 
@@ -133,10 +141,10 @@ class Topology(Section):
         description="every subscriber gets the whole stream, or output is divided: evenly over "
         "the subscribing components, or over all their tasks",
     )
-    ackers: Count | None = Field(
+    ackers: Count | Ackers | None = Field(
         default=None,
-        description="tasks of `__acker`, which get a tuple for every one that is emitted by a "
-        "spout or processed by a bolt; absent: nothing is acked",
+        description="tasks of `__acker`, or what they need too; they get a tuple for every one "
+        "that is emitted by a spout or processed by a bolt; absent: nothing is acked",
     )
     core_per_task: bool = Field(
         default=False,

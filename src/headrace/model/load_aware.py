@@ -71,6 +71,13 @@ def settle(problem: Problem, assignment: Assignment) -> Problem:
     )
 
 
+def with_shares(problem: Problem, assignment: Assignment) -> Problem:
+    """The problem with the shares of tasks that follow from this plan, and all its streams."""
+    if not is_load_aware(problem):
+        return problem
+    return replace(problem, task_share=follow_streams(problem, assignment)[0])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
     """A stream, and what each task of its source sends to each of its target, [p, q]."""

@@ -140,9 +140,7 @@ def is_ack(stream: str) -> bool:
     return stream in (ACK_INIT, ACK)
 
 
-def _acks_to_spouts(
-    components: Sequence[NamedComponent], rate: Floats
-) -> tuple[Stream, ...]:
+def _acks_to_spouts(components: Sequence[NamedComponent], rate: Floats) -> tuple[Stream, ...]:
     """What ackers say to spouts: one tuple for every one that a spout emitted.
 
     No link: a spout's rate does not depend on it.

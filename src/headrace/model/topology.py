@@ -150,7 +150,7 @@ class Topology:
     isolated_machines: int | None = None
     worker_max_heap_mb: float | None = None
     fanout: Literal["copy", "divide", "tasks"] = "copy"
-    ackers: int | None = None
+    ackers: int | Mapping[str, Any] | None = None
     core_per_task: bool = False
     components: Mapping[str, document.Component] = field(
         default_factory=dict[str, document.Component]

@@ -76,6 +76,7 @@ class Fleet:
     nodes: Mapping[str, Mapping[str, Any]] = field(  # that joined later, as their file says
         default_factory=dict[str, Mapping[str, Any]]
     )
+    local: str = ""  # the folder of what Spark puts aside on all nodes
     grow: Grow | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -86,7 +87,7 @@ class Fleet:
         """What a session needs to use all of the fleet: an executor in every process it has."""
         return {
             "spark.executor.memory": f"{min(machine.worker_mb for machine in self.machines)}m",
-            "spark.executor.extraJavaOptions": QUICK_START,
+            "spark.executor.extraJavaOptions": f"{QUICK_START} {temporary(self.local)}".strip(),
             "spark.driver.extraJavaOptions": QUICK_START,
             "spark.driver.host": self.host,
             "spark.driver.bindAddress": self.host,
@@ -143,7 +144,11 @@ def changing_fleet(
         master = f"spark://{ground.host}:{chosen}"
         page = f"http://{ground.host}:{page_port}/json/"
         secret = secrets.token_hex(32)
-        fleet = Fleet(master, page, housed, os.getpid(), tuple(limits), ground.host, secret)
+        local = folder.resolve() / LOCAL
+        local.mkdir(exist_ok=True)
+        fleet = Fleet(
+            master, page, housed, os.getpid(), tuple(limits), ground.host, secret, local=str(local)
+        )
         running = ChangingFleet(fleet, ground, Daemons(folder, fleet, ending), agents)
         running.fleet = replace(fleet, grow=running.grow)
         running.start(chosen, page_port)
@@ -244,11 +249,9 @@ class ChangingFleet:
         place = self._daemons.folder / WORK / m.name / str(slot)
         work = ["--work-dir", str(place.resolve())]
         command = ["org.apache.spark.deploy.worker.Worker", *shape, "--webui-port", "0", *work]
-        local = (self._daemons.folder / LOCAL / m.name).resolve()
-        local.mkdir(parents=True, exist_ok=True)
         variables = {
             "SPARK_LOCAL_IP": m.host,
-            "SPARK_LOCAL_DIRS": str(local),
+            "SPARK_LOCAL_DIRS": self.fleet.local,
             "HEADRACE_NODE": m.name,
         }
         command.append(self.fleet.master)
@@ -273,6 +276,11 @@ class ChangingFleet:
         self._daemons.wait(done, late)
 
 
+def temporary(folder: str) -> str:
+    """Java's option to put its own files into a folder, which goes away with it."""
+    return f'"-Djava.io.tmpdir={folder}"' if folder else ""
+
+
 def _daemon(node: str, slot: int) -> str:
     """The name of one of Spark's workers on a node."""
     return node if slot == 0 else f"{node}:{slot}"
@@ -290,7 +298,8 @@ class Daemons:
             **os.environ,
             **environment(fleet.master, os.environ),
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": f"{QUICK_START} -Dspark.authenticate=true",
+            "SPARK_DAEMON_JAVA_OPTS": f"{QUICK_START} -Dspark.authenticate=true "
+            f"{temporary(fleet.local)}".strip(),
             "_SPARK_AUTH_SECRET": fleet.secret,  # not among the arguments, which all can see
         }
 

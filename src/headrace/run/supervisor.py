@@ -29,6 +29,7 @@ from headrace.run.machines import Machine, machines_for, machines_of
 from headrace.spark import require_spark
 
 FOLDER = Path(".headrace-fleet")
+PID = "supervisor.pid"
 MOST_MISSES = 6  # answers in a row that a master may owe: a busy machine makes it slow, not dead
 MODULES = (b"headrace.run.supervisor", b"headrace.run.fleet")  # the latter up to version 0.1
 
@@ -60,6 +61,7 @@ def start_fleet(
         supervisor = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
+    (folder / PID).write_text(str(supervisor.pid))
     while supervisor.poll() is None:
         if (fleet := find_fleet(folder)) is not None:
             return fleet
@@ -109,13 +111,14 @@ def clear_folder(folder: Path) -> None:
     for name in (WORK, LOCAL, "requests"):
         if (folder / name).exists():
             remove_folder(folder / name)
-    (folder / "fleet.json").unlink(missing_ok=True)
+    for name in ("fleet.json", PID):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _is_starting(folder: Path) -> bool:
     """Whether a supervisor is about to start a fleet here."""
     try:
-        return _is_supervisor(int((folder / "supervisor.pid").read_text()))
+        return _is_supervisor(int((folder / PID).read_text()))
     except (OSError, ValueError):
         return False
 
@@ -154,7 +157,6 @@ def supervise(
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, end)
     state = folder / "fleet.json"
-    (folder / "supervisor.pid").write_text(str(os.getpid()))
     fleet = changing_fleet(machines_of(files), folder, port=port, limits=limits, agents=True)
     with fleet as running:
         keep_state(state, running.fleet)
@@ -168,7 +170,6 @@ def supervise(
         finally:
             state.unlink(missing_ok=True)
     clear_folder(folder)
-    (folder / "supervisor.pid").unlink(missing_ok=True)
 
 
 def answer(running: ChangingFleet, request: Path) -> None:

@@ -120,7 +120,9 @@ def _rates_of_executors(answers: Answers) -> Rates:
         into = sum(e.executed / s for e, s in zip(page.executors, lasted, strict=True))
         sent, done = sum(o.emitted for o in page.outputs), sum(i.executed for i in page.inputs)
         emitted[name] = {
-            o.stream: out * o.emitted / sent for o in page.outputs if sent and not of_storm(o.stream)
+            o.stream: out * o.emitted / sent
+            for o in page.outputs
+            if sent and not of_storm(o.stream)
         }
         executed[name] = {
             (i.source, i.stream): into * i.executed / done
@@ -302,8 +304,7 @@ def _notes(answers: Answers, rates: Rates) -> Iterator[str]:
         "what was requested for them is used" if answers.shows_resources else "they count as free"
     )
     yield (
-        f"Storm does not measure the CPU of spouts ({spouts}), so {cost}; "
-        "nor does it measure bytes"
+        f"Storm does not measure the CPU of spouts ({spouts}), so {cost}; nor does it measure bytes"
     )
     if _aware(answers):
         yield "shuffle is load-aware here, as is Storm's default: near tasks get the tuples"

@@ -114,7 +114,9 @@ class Running:
             if isinstance(value := self.conf.get(setting), int | float) and value:
                 topology[key] = value
         if self.executors.get(ACKER):
-            topology["ackers"] = self.count(ACKER)
+            needs = self._needs(ACKER)
+            count = self.count(ACKER)
+            topology["ackers"] = {"tasks": count, **needs} if needs else count
         topology["components"] = {name: self._component(name) for name in self.components}
         content = {
             "format": FORMAT,
@@ -144,12 +146,16 @@ class Running:
             inputs.setdefault(entry["from"], []).append(how)
         if inputs:
             found["inputs"] = inputs
-        if knows_resources(self.content["nimbus_conf"]):
-            asked: Row = self.topology["component_pages"].get(name, {}).get("resources") or {}
-            memory_mb = asked.get(ON_HEAP, 0.0) + asked.get(OFF_HEAP, 0.0)
-            needs = {"cpu": asked.get(CPU, 0.0), "memory_mb": memory_mb}
-            found |= {key: value for key, value in needs.items() if value}
-        return found
+        return found | self._needs(name)
+
+    def _needs(self, name: str) -> dict[str, float]:
+        """What an executor asks for, where the cluster's scheduler looks at it."""
+        if not knows_resources(self.content["nimbus_conf"]):
+            return {}
+        asked: Row = self.topology["component_pages"].get(name, {}).get("resources") or {}
+        memory_mb = asked.get(ON_HEAP, 0.0) + asked.get(OFF_HEAP, 0.0)
+        needs = {"cpu": asked.get(CPU, 0.0), "memory_mb": memory_mb}
+        return {key: value for key, value in needs.items() if value}
 
     def _inputs(self, name: str) -> list[Row]:
         return [

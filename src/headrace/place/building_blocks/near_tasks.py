@@ -41,9 +41,7 @@ def move_near(problem: Problem, plan: Assignment, request: Request) -> Assignmen
     if current is not None and (current.node != UNPLACED).all():
         starts.insert(0, current)
     pairs = sum(int(problem.tasks[s.source] * problem.tasks[s.target]) for s in problem.streams)
-    trials = request.steps or max(
-        LEAST_TRIALS, min(MOST_TRIALS, PAIRS_PER_TRIAL // max(pairs, 1))
-    )
+    trials = request.steps or max(LEAST_TRIALS, min(MOST_TRIALS, PAIRS_PER_TRIAL // max(pairs, 1)))
     for start in starts:
         found = climb(problem, start, request, trials // len(starts))
         score = score_plan(problem, found, request.objective, 1.0, exact=True)
@@ -130,7 +128,7 @@ class Figures:
 def score_plan(
     problem: Problem, plan: Assignment, objective: str, rate: float, *, exact: bool = False
 ) -> Score:
-    """How good a plan is for an objective, broken rules first; the rate is looked at near `rate`."""
+    """How good a plan is for an objective, broken rules first; its speed is that near `rate`."""
     figures = measure(problem, plan, rate if objective == "rate" else 1.0)
     slowness = figures.slowness
     if exact and objective == "rate":
