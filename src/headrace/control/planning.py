@@ -211,7 +211,12 @@ def judge_plan(problem: Problem, plan: Assignment, objective: str, factor: float
 
 def fingerprint(problem: Problem, plan: Assignment) -> str:
     """A short name for a plan: the same for the same counts and places of all tasks."""
-    text = json.dumps(plan_section(problem, plan), sort_keys=True)
+    return fingerprint_of(plan_section(problem, plan))
+
+
+def fingerprint_of(section: Mapping[str, Any]) -> str:
+    """The same, of a plan's counts and places."""
+    text = json.dumps(section, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -134,16 +134,17 @@ def search_counts(
 def even_out_load(problem: Problem, classes: Classes, x: Ints, request: Request) -> Ints:
     """Counts that fill nodes evenly: the evenest of several searches.
 
-    Nodes that are full at a high rate are filled evenly: two of the searches start from such.
+    Nodes that are full at a high rate are filled evenly: some of the searches start from such. They
+    come before further seeds, which gain less where the time is short.
     """
     seed, improve = request.seed, partial(improve_counts, problem, classes, request)
     fast = improve(x, "rate", seed)
-    found = [*(improve(x, "balance", seed + i) for i in range(EVEN_STARTS)), fast]
+    found = [improve(x, "balance", seed), fast, improve(fast, "balance", seed)]
     if classes.instance.allowed.size <= FEW:
         fastest = max(found, key=partial(sustained_rate, problem, classes))
         found.append(pack_for_more_rate(problem, classes, fastest, seed, request.deadline))
         found.append(improve(found[-1], "balance", seed))
-    found.append(improve(fast, "balance", seed))
+    found += [improve(x, "balance", seed + i) for i in range(1, EVEN_STARTS)]
     costs = rate_costs(problem, classes)
     if costs.send_points > 0:  # what sending costs is known to the search alone
         return found[0]
