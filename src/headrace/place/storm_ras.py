@@ -206,7 +206,8 @@ class Room:
 
     def could_hold(self, task: int, nodes: Ints) -> Bools:
         """Nodes whose resources would do, workers aside."""
-        return fits(self.need[self.machine[nodes], task], self.free[nodes]).all(axis=1)
+        enough = fits(self.need[self.machine[nodes], task], self.free[nodes])
+        return np.asarray(enough.all(axis=1), dtype=bool)
 
     def take(self, task: int, node: int) -> bool:
         """Put a task into the first worker of a node that can hold it, if there is one."""
