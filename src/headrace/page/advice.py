@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import headrace
-from headrace.figures import NONE, duration, number
+from headrace.figures import NONE, duration, number, plural
 from headrace.page.curve import Dot, draw_curve
 from headrace.page.fragment import fragment
 from headrace.page.markup import Html, element
@@ -62,7 +62,8 @@ def _curve(advice: Advice) -> Html:
     best = float("inf")
     dots: list[Dot] = []
     for p in points:
-        words = f"{p.executors} executors of {p.cores} cores: {duration(p.wall_s)}, "
+        size = f"{plural(p.executors, 'executor')} of {plural(p.cores, 'core')}"
+        words = f"{size}: {duration(p.wall_s)}, "
         beaten = p.wall_s >= best and p != advice.chosen
         best = min(best, p.wall_s)
         spent = f"{number(p.spent)} {unit}"
