@@ -178,6 +178,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "headrace storm install --to /opt/storm",
         "headrace storm install --to /opt/storm --copy --address http://planner:7274",
     ),
+    "lab storm-referee": (
+        "headrace lab storm-referee app.yaml",
+        "headrace lab storm-referee app.yaml --json",
+    ),
     "lab list": (
         "headrace lab list",
         "headrace lab list --json",
