@@ -29,6 +29,7 @@ from headrace.cli import (
     profiling,
     run,
     schedulers,
+    serving,
     simulating,
 )
 from headrace.cli.shared import main
@@ -50,5 +51,6 @@ __all__ = [
     "profiling",
     "run",
     "schedulers",
+    "serving",
     "simulating",
 ]

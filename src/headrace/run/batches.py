@@ -19,6 +19,7 @@ from headrace.model.files import write_whole
 from headrace.model.topology import Topology, task_name
 from headrace.run.batch_telemetry import record_batch
 from headrace.run.compiling import CompiledBatch, compile_batch
+from headrace.run.journal import Journal
 from headrace.run.merging import Merging
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.seats import TaskReport
@@ -83,6 +84,7 @@ class Batches:
             output.sink.check(run_name)
         self._claimed = False
         self._merging = Merging(settings.checkpoint, topology)
+        self.journal = Journal(settings.checkpoint)
 
     def run(self, batch: int, run_stages: RunStages, save_input: SaveInput) -> BatchDone | None:
         """Run a batch; None if it was committed before."""
@@ -133,9 +135,11 @@ class Batches:
             self._commit(topology, placement, reports, batch, last)
         done = self._outcome(reports, placement, batch, time.time() - start, failed)
         done = replace(done, stages_s=stages_s)
-        if self.settings.telemetry is not None and failed is None:
-            located = [(r, node_of(r, self.settings.hosts)) for r in reports]
-            record_batch(self.settings.telemetry, topology, batch, located, placement)
+        located = [(r, node_of(r, self.settings.hosts)) for r in reports]
+        telemetry = self.settings.telemetry
+        if telemetry is not None and failed is None:
+            record_batch(telemetry, topology, batch, located, placement)
+        self.journal.record(topology, done, located, placement, telemetry)
         self.settings.listen(done)
         return done
 
