@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from headrace.control.history import Entry
-from headrace.control.history import NAME as DECISIONS
+from headrace.control.history import Entry, keep
 from headrace.run.journal import NAME, Journal
 
 START_S = 1_790_000_000.0
@@ -72,22 +69,20 @@ def batch(number: int, at_s: float, plan: str, *, remote: float = 0.6) -> dict[s
 
 def decision(at_s: float, **facts: Any) -> Entry:
     """A decision for another plan."""
-    return Entry(
-        **{
-            "at_s": at_s, "move": True, "applied": True,
-            "reason": "gains 31 % of the batch time, above the 5 % that are asked for",
-            "plan": "b" * 16, "left": "a" * 16, "by": "headrace", "rule": "gain",
-            "before": {"batch_seconds": 0.71, "inter_node_traffic": 48_000.0, "feasible": True},
-            "after": {"batch_seconds": 0.49, "inter_node_traffic": 9_000.0, "feasible": True},
-            "moved_tasks": 5, "moved_mb": 20.0, "rate_per_s": 10_000.0,
-            "measured": {"batch_seconds": 0.7},
-            "plans": {
-                "a" * 16: {"tasks": COUNTS, "placement": SPREAD},
-                "b" * 16: {"tasks": COUNTS, "placement": TOGETHER},
-            },
-            **facts,
-        }
-    )  # fmt: skip
+    told: dict[str, Any] = {
+        "at_s": at_s, "move": True, "applied": True,
+        "reason": "gains 31 % of the batch time, above the 5 % that are asked for",
+        "plan": "b" * 16, "left": "a" * 16, "by": "headrace", "rule": "gain",
+        "before": {"batch_seconds": 0.71, "inter_node_traffic": 48_000.0, "feasible": True},
+        "after": {"batch_seconds": 0.49, "inter_node_traffic": 9_000.0, "feasible": True},
+        "moved_tasks": 5, "moved_mb": 20.0, "rate_per_s": 10_000.0,
+        "measured": {"batch_seconds": 0.7},
+        "plans": {
+            "a" * 16: {"tasks": COUNTS, "placement": SPREAD},
+            "b" * 16: {"tasks": COUNTS, "placement": TOGETHER},
+        },
+    }  # fmt: skip
+    return Entry(**{**told, **facts})
 
 
 def write_run(
@@ -109,9 +104,7 @@ def write_run(
     for number in range(batches):
         if number == moved_at:
             journal.add_plan("plan-1", COUNTS, TOGETHER)
-            entry = decision(start_s + number * period_s)
-            with (folder / DECISIONS).open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(asdict(entry)) + "\n")
+            keep(folder, decision(start_s + number * period_s))
         after = moved_at is not None and number >= moved_at
         name, remote = ("plan-1", 0.15) if after else ("storm-even", 0.6)
         journal.add(batch(number, start_s + (number + 1) * period_s, name, remote=remote))

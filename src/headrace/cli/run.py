@@ -13,6 +13,7 @@ import click
 from headrace.cli.deciding import Deciding, deciding, say_decision
 from headrace.cli.fleet import FOLDER
 from headrace.cli.options import JSON, AlgorithmName, by_option
+from headrace.cli.serving import Serving, serving
 from headrace.cli.shared import echo, emit, load_case, main, print_json, read_options
 from headrace.errors import InvalidInput
 from headrace.spark import require_spark
@@ -96,6 +97,7 @@ MASTERS = ("spark://", "k8s://", "yarn", "local")
 )
 @click.option("--first", type=AlgorithmName("place"), help="The scheduler of the first plan alone.")
 @deciding(objective="batch")
+@serving("Show it live in a browser meanwhile; the address is printed.")
 @FOLDER
 @JSON
 def run(
@@ -116,6 +118,7 @@ def run(
     by: str | None,
     first: str | None,
     loop: Deciding,
+    serving: Serving,
     folder: str,
     as_json: bool,
 ) -> None:
@@ -136,17 +139,18 @@ def run(
     where = Path(checkpoint) if checkpoint is not None else Path("headrace-runs") / topology.name
     Store(where.resolve()).check(topology)  # before anything starts
     measured = Path(telemetry) if telemetry is not None else None
-    if measured is None and loop.on:
+    if measured is None and (loop.on or serving.on):
         measured = where.resolve() / "telemetry"
     listener = Listener()
     settings = Settings(
         where.resolve(), batches=batches, once=once, interval_s=interval, telemetry=measured,
         on_error=on_error, listen=listener.listen,
     )  # fmt: skip
-    if cluster is None:
-        done = run_on_master(topology, settings, start, master, described, asked)
-    else:
-        done = run_on_fleet(topology, settings, start, cluster, Path(folder), asked)
+    with serving.beside(where):
+        if cluster is None:
+            done = run_on_master(topology, settings, start, master, described, asked)
+        else:
+            done = run_on_fleet(topology, settings, start, cluster, Path(folder), asked)
     listener.show_summary(where, done, as_json)
 
 

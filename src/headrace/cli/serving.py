@@ -24,12 +24,23 @@ PORT = 8700
 
 @main.command()
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER ..]")
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
-              help="Where to listen; 0: any port that is free.")
-@click.option("--host", default="127.0.0.1", show_default=True,
-              help="The address to listen on; any other than this machine's own needs the token "
-              "for everything.")
-@click.option("--token-file", type=click.Path(), help="Read the token from here; absent: a new one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="Where to listen; 0: any port that is free.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on; any other than this machine's own needs the token "
+    "for everything.",
+)
+@click.option(
+    "--token-file", type=click.Path(), help="Read the token from here; absent: a new one."
+)
 @click.option("--name", "names", multiple=True,
               help="A further name that browsers may call this host by; repeatable.")  # fmt: skip
 def serve(

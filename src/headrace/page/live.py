@@ -17,6 +17,7 @@ from headrace.page.topology import draw_topologies
 from headrace.page.view import operators
 
 MOST_CARDS = 60  # of nodes at once; above, there is a map
+CARD = 236  # pixels that a card needs
 MOST_SQUARES = 120  # tasks of a node shown one by one
 MAP_COLUMNS, STEP, SIDE = 25, 14, 11  # squares of a rack beside each other, their step and side
 
@@ -49,13 +50,21 @@ def draw_cards(problem: Problem, assignment: Assignment, nodes: Sequence[int]) -
     racks: dict[int, list[int]] = {}
     for n in nodes:
         racks.setdefault(int(problem.rack[n]), []).append(n)
-    pieces: list[Html] = []
+    groups: list[Html] = []
     for rack, members in sorted(racks.items()):
-        if len(problem.racks) > 1:
-            pieces.append(element("h3", f"Rack {problem.racks[rack]}"))
+        title = element("h3", f"Rack {problem.racks[rack]}") if len(problem.racks) > 1 else ""
         cards = (draw_live_node(problem, contents, n, MOST_SQUARES) for n in members)
-        pieces.append(element("div", *cards, class_="nodes"))
-    return join(pieces)
+        count = len(members)  # racks of few nodes go beside each other
+        groups.append(
+            element(
+                "div",
+                title,
+                element("div", *cards, class_="nodes"),
+                class_="group",
+                style=f"flex:{count} 1 {CARD * count + 12 * (count - 1)}px",
+            )
+        )
+    return join(groups)
 
 
 def draw_map(problem: Problem) -> Html:

@@ -10,6 +10,7 @@ from headrace.control.verdicts import Verdict, keep_verdict, name_plan
 from headrace.errors import InvalidInput, Unsupported
 from headrace.registry import names
 from headrace.serve.examples import example_files
+from headrace.serve.lines import newest_measured
 from headrace.serve.picture import current_plan, find_section
 from headrace.serve.reading import find_advice, find_decision, find_job
 from headrace.serve.requests import AdviceRequest, JobRequest, PlanRequest, VerdictRequest
@@ -18,6 +19,7 @@ from headrace.serve.shelf import Shelf
 from headrace.serve.views import waiting
 
 Names = dict[str, str]
+LOOKED_AT = 12  # batches, as the loop does
 
 
 def decide(shelf: Shelf, path: Names, given: VerdictRequest) -> Any:
@@ -67,7 +69,7 @@ def ask(shelf: Shelf, path: Names, given: JobRequest) -> Any:
         request["files"] = example_files(given.example)
     if given.run is not None:
         run = shelf.run(given.run)
-        request |= {"run": live_facts(run), "of_run": run.id}
+        request |= {"run": {**live_facts(run), "catalog": given.catalog}, "of_run": run.id}
     return shelf.jobs.ask(request, title).to_json(whole=False)
 
 
@@ -79,24 +81,8 @@ def live_facts(run: Run) -> dict[str, Any]:
         "document": run.document,
         "plan": dict(section),
         "telemetry": None if run.telemetry is None else str(run.telemetry),
-        "rates": spout_rates(run),
+        **newest_measured(list(run.recent)[-LOOKED_AT:], run.document),
     }
-
-
-def spout_rates(run: Run) -> dict[str, float]:
-    """Tuples/s out of every spout, over the newest batches."""
-    components = run.document.get("topology", {}).get("components", {})
-    lines = list(run.recent)[-12:]
-    spouts = [name for name, facts in components.items() if facts.get("spout")]
-    if len(lines) < 2:
-        return {}
-    seconds = lines[-1]["at_s"] - lines[0]["at_s"]
-    found = {
-        name: sum(line["components"].get(name, (0, 0, 0))[1] for line in lines[1:]) / seconds
-        for name in spouts
-        if seconds > 0
-    }
-    return {name: rate for name, rate in found.items() if rate > 0}
 
 
 async def stop(shelf: Shelf, path: Names, query: Any) -> Any:

@@ -46,7 +46,12 @@ from headrace.serve.safety import (
 from headrace.serve.shelf import NotThere, Shelf
 
 API = "/api/v1"
-TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".html": "text/html",
+    ".svg": "image/svg+xml",
+}
 STATUS: tuple[tuple[type[HeadraceError], int], ...] = ((NotThere, 404), (Busy, 429))
 
 # What a handler gets: the shelf, names in the path, and the query or the body as its model.

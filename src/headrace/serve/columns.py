@@ -132,9 +132,10 @@ class Columns:
         a, b = both[:, 0], both[:, 1]
         mean = np.where(np.isnan(a), b, np.where(np.isnan(b), a, (a + b) / 2))
         at = self._at[1 : 2 * pairs : 2].copy()
-        left = self._cells[self.rows - odd : self.rows].copy(), self._at[
-            self.rows - odd : self.rows
-        ].copy()
+        left = (
+            self._cells[self.rows - odd : self.rows].copy(),
+            self._at[self.rows - odd : self.rows].copy(),
+        )
         self._cells[:pairs], self._at[:pairs] = mean, at
         self._cells[pairs : pairs + odd], self._at[pairs : pairs + odd] = left
         self.rows = pairs + odd

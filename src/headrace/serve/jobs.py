@@ -7,9 +7,11 @@ import json
 import os
 import resource
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,6 +24,7 @@ MOST_ANSWER = 48_000_000  # bytes
 MOST_S = 120.0  # of one job, at most
 SPARE_S = 20.0  # for the start, the drawing and the simulation, beyond the seconds of the search
 MEMORY_BYTES = 8 << 30
+STOPPED = {"kind": "stopped", "message": "it was stopped"}
 NICE = 10  # a run on the same machine goes first
 
 State = Literal["waiting", "working", "done", "failed", "stopped"]
@@ -86,6 +89,8 @@ class Jobs:
         if job.task is not None and not job.task.done():
             job.task.cancel()
             await asyncio.wait([job.task])
+        if job.state == "waiting":  # it was never begun
+            job.state, job.error = "stopped", STOPPED
 
     async def close(self) -> None:
         """Stop all of them."""
@@ -103,7 +108,7 @@ class Jobs:
                 job.answer, job.error = answer.get("answer"), answer.get("error")
                 job.state = "done" if job.error is None else "failed"
         except asyncio.CancelledError:
-            job.state, job.error = "stopped", {"kind": "stopped", "message": "it was stopped"}
+            job.state, job.error = "stopped", STOPPED
         except TimeoutError:
             job.state = "failed"
             job.error = {"kind": "seconds", "message": f"no answer after {limit_s:.3g} s"}
@@ -116,43 +121,35 @@ class Jobs:
 
 async def answer_of(request: Mapping[str, Any], limit_s: float) -> Mapping[str, Any]:
     """The answer of a process of its own, which is ended with all of its children."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "headrace.serve.work",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headrace.serve.work"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
         preexec_fn=_limit_process,
-        limit=1 << 20,
-    )  # fmt: skip
+    )
+    talk = asyncio.create_task(asyncio.to_thread(_talk, process, json.dumps(request).encode()))
     try:
         async with asyncio.timeout(limit_s):
-            said = await _talk(process, json.dumps(request).encode())
+            said = await asyncio.shield(talk)
     finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # its session, whatever it has started
+        await asyncio.wait([talk])
     return _parse(said, process.returncode)
 
 
-async def _talk(process: asyncio.subprocess.Process, request: bytes) -> bytes:
+def _talk(process: subprocess.Popen[bytes], request: bytes) -> bytes:
+    """Hand the request over and take the answer, in a thread; ends when the process does."""
     assert process.stdin is not None
     assert process.stdout is not None
-    try:
+    with process, suppress(BrokenPipeError):
         process.stdin.write(request)
-        await process.stdin.drain()
         process.stdin.close()
-    except (BrokenPipeError, ConnectionResetError):
-        pass
-    pieces: list[bytes] = []
-    size = 0
-    while piece := await process.stdout.read(1 << 20):
-        size += len(piece)
-        if size > MOST_ANSWER:
-            return b""
-        pieces.append(piece)
-    await process.wait()
-    return b"".join(pieces)
+        said = process.stdout.read(MOST_ANSWER + 1)
+        return said if len(said) <= MOST_ANSWER else b""
+    return b""
 
 
 def _parse(said: bytes, status: int | None) -> Mapping[str, Any]:

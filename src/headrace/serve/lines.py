@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,16 @@ def figures_of(line: Line, before_s: float | None, plan: int) -> dict[str, float
         "plan": float(plan),
         "tuples_per_s": line["tuples"] / elapsed,
         "batch_s": seconds,
-        "latency_s": float(line.get("latency_s") or elapsed + seconds),
         "remote_mbps": BITS * line["remote_bytes"] / elapsed,
         "total_mbps": BITS * line["total_bytes"] / elapsed,
         "misplaced": float(line["misplaced"]),
     }
+    if "latency_s" not in line:
+        found["latency_s"] = elapsed + seconds
+    else:  # simulated: a span of time is no batch
+        del found["batch_s"]
+        if line["latency_s"] is not None:
+            found["latency_s"] = float(line["latency_s"])
     if line.get("pending") is not None:
         found["pending"] = float(line["pending"])
     for name, (cpu_ms, memory_mb, out, arrived) in line["nodes"].items():
@@ -76,3 +81,45 @@ def add_all(columns: Columns, rows: Iterable[tuple[float, dict[str, float]]]) ->
         block.append(list(figures.values()))
         times.append(at_s)
     flush()
+
+
+def newest_measured(lines: Sequence[Line], document: Mapping[str, Any]) -> dict[str, Any]:
+    """Rates of the spouts, streams and costs, from batches one after another.
+
+    Telemetry says more, where a run writes it: what a machine type costs, and shares of tasks.
+    """
+    seconds = lines[-1]["at_s"] - lines[0]["at_s"] if len(lines) > 1 else 0.0
+    if seconds <= 0:
+        return {"rates": {}, "measured": {}}
+    facts = document.get("topology", {}).get("components", {})
+    worked: dict[str, list[float]] = {}
+    sent: dict[tuple[str, str], list[float]] = {}
+    for line in lines[1:]:
+        for name, row in line["components"].items():
+            worked[name] = [a + b for a, b in zip(worked.get(name, [0.0] * 3), row, strict=True)]
+        for source, target, *row in line["streams"]:
+            before = sent.get((source, target), [0.0] * 3)
+            sent[source, target] = [a + b for a, b in zip(before, row, strict=True)]
+    basis = {
+        name: row[1] if facts.get(name, {}).get("spout") else row[0] for name, row in worked.items()
+    }
+    streams = [
+        {
+            "from": source,
+            "to": target,
+            "tuples_per_s": tuples / seconds,
+            "selectivity": tuples / basis[source],
+            "bytes": size / tuples,
+        }
+        for (source, target), (tuples, size, _) in sent.items()
+        if tuples > 0 and basis.get(source)
+    ]
+    profile = {
+        name: {"*": {"cpu_ms": worked[name][2] / count}} for name, count in basis.items() if count
+    }
+    rates = {
+        name: count / seconds
+        for name, count in basis.items()
+        if count and facts.get(name, {}).get("spout")
+    }
+    return {"rates": rates, "measured": {"streams": streams, "profile": profile}}

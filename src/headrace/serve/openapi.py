@@ -139,7 +139,7 @@ def _others() -> dict[str, Any]:
                 "reset (load again)",
                 "operationId": "events",
                 "parameters": [run],
-                "responses": {"200": {"description": "events", "content": {"text/event-stream": {}}},
+                "responses": {"200": {"description": "news", "content": {"text/event-stream": {}}},
                               "404": {"description": WORDS[404], "content": _json(ERROR)}},
             }
         },

@@ -20,15 +20,17 @@ from headrace.serve.runs import Run
 
 Section = Mapping[str, Any]
 MOST_PICTURES = 32
+RATE = 12_345.0  # of a spout whose file says none: drawings leave room for what is measured
 
 
 def problem_of(document: Mapping[str, Any], section: Section) -> Problem:
     """A run's topology with the counts of a plan, on all nodes that either knows."""
     content = copy.deepcopy(dict(document))
-    components = content["topology"]["components"]
-    for name, count in section["tasks"].items():
-        if name in components:
-            components[name]["tasks"] = count
+    components = content.get("topology", {}).get("components", {})
+    for name, facts in components.items():
+        facts["tasks"] = section["tasks"].get(name, facts.get("tasks", 1))
+        if facts.get("spout"):
+            facts.setdefault("rate", RATE)
     nodes: dict[str, Any] = content.setdefault("cluster", {}).setdefault("nodes", {})
     for runs in section["placement"].values():
         for node, worker, *_ in runs:

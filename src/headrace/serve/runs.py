@@ -147,7 +147,7 @@ class Run:
         try:
             with (self.folder / JOURNAL).open("rb") as journal:
                 if journal.seek(0, os.SEEK_END) < self._read:  # it was begun again
-                    self.__init__(self.id, self.folder)  # noqa: PLC2801
+                    self.__init__(self.id, self.folder)
                 journal.seek(self._read)
                 while chunk := journal.read(CHUNK):
                     self._read += len(chunk)
@@ -189,7 +189,7 @@ def read_json(file: Path) -> Mapping[str, Any] | None:
 
 def is_alive(pid: object) -> bool:
     """Whether a process of this machine is at work."""
-    if not isinstance(pid, int):
+    if not isinstance(pid, int) or pid <= 0:  # 0 would be our own group
         return False
     try:
         os.kill(pid, 0)
@@ -201,7 +201,7 @@ def is_alive(pid: object) -> bool:
 
 
 def find_runs(folders: Sequence[Path]) -> list[Path]:
-    """The folders that are runs, or hold runs; one that is not there yet counts as a run to come."""
+    """The folders that are runs, or hold runs; one that is not there yet is a run to come."""
     found: list[Path] = []
     for folder in folders:
         if (folder / JOURNAL).exists() or not folder.exists():

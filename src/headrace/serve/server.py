@@ -77,6 +77,16 @@ def bind(where: Where) -> tuple[socket.socket, Door]:
     return listener, Door(where.host, port, where.token or new_token(), where.names)
 
 
+def can_bind(where: Where) -> bool:
+    """Whether a port is free."""
+    try:
+        listener, _ = bind(where)
+    except Unsupported:
+        return False
+    listener.close()
+    return True
+
+
 def require_serve(what: str) -> None:
     """Refuse in a line where the packages are missing."""
     try:

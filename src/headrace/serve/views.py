@@ -12,6 +12,7 @@ from headrace.errors import HeadraceError
 from headrace.serve.picture import current_plan
 from headrace.serve.requests import SeriesQuery
 from headrace.serve.runs import Run
+from headrace.serve.work import machine_kinds
 
 MOST_NODES = 64  # whose figures travel one by one
 TOTALS = ("tuples_per_s", "batch_s", "latency_s", "remote_mbps", "total_mbps", "pending")
@@ -41,6 +42,7 @@ def overview(run: Run) -> dict[str, Any]:
         "takes_plans": run.takes_plans,
         "loop": run.loop,
         "nodes": list(run.document.get("cluster", {}).get("nodes", {})),
+        "kinds": list(machine_kinds(run.document)),
     }
 
 

@@ -85,15 +85,35 @@ def change_of(request: Request) -> WhatIf:
 def live_inputs(run: Mapping[str, Any]) -> Inputs:
     """A run's topology and nodes, with what was measured of them and the plan in force."""
     content = copy.deepcopy(dict(run["document"]))
-    section, plan = content["topology"], run["plan"]
-    for name, count in plan["tasks"].items():
-        section["components"][name]["tasks"] = count
-    measured = measure(run)
-    found = measured_or_stated(content, measured, run.get("rates") or {})
-    document = dict(found.document.model_dump(mode="json", by_alias=True, exclude_unset=True))
-    if run.get("catalog"):
-        document["catalog"] = run["catalog"]
-    return validated({**document, "format": FORMAT, "plan": plan}, {})
+    for name, count in run["plan"]["tasks"].items():
+        content["topology"]["components"][name]["tasks"] = count
+    found = measured_or_stated(content, measure(run), run.get("rates") or {})
+    document = found.document.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    for costs in (document.get("profile") or {}).values():
+        costs.setdefault("*", next(iter(costs.values())))  # for machines that were never there
+    catalog = {**machine_kinds(content), **read_catalog(run.get("catalog"))}
+    return validated({**document, "format": FORMAT, "plan": run["plan"], "catalog": catalog}, {})
+
+
+def machine_kinds(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The kinds of nodes of a run as machines that could be added: those that are alike, once."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, facts in document.get("cluster", {}).get("nodes", {}).items():
+        machine = {k: v for k, v in facts.items() if k not in ("type", "rack", "taken")}
+        if machine not in found.values():
+            found[f"like {name}"] = machine
+    return {kind: {**machine, "price": 1.0} for kind, machine in found.items()}
+
+
+def read_catalog(text: str | None) -> dict[str, Any]:
+    """The machine types of a file."""
+    if not text:
+        return {}
+    catalog = merge([file_of("the catalog", text)]).document.catalog or {}
+    return {
+        name: machine.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        for name, machine in catalog.items()
+    }
 
 
 def measure(run: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ function predictions(one) {
 
 function card(run, one, reload) {
   const [word, kind] = standing(one);
-  const moved = one.move ? `${number(one.moved_tasks)} tasks and ${number(one.moved_mb)} MB move. ` : "";
+  const moved = one.move ? `${number(one.moved_tasks)} tasks and ${number(one.moved_mb)} MB move; ` : "";
   const by = [one.by && `by ${one.by}`, one.rule && `rule ${one.rule}`].filter(Boolean).join(", ");
   const change = make("div", {});
   const changes = one.move && one.left && (one.proposed || one.applied);
@@ -77,13 +77,13 @@ export async function showDecisions(place, run) {
   const render = () => {
     const shown = (all ? newest : acts).slice(0, 200);
     const words = decisions.length
-      ? `${number(decisions.length)} decisions, ${number(acts.length)} for another plan.`
+      ? `${number(decisions.length)} ${decisions.length === 1 ? "decision" : "decisions"}, ${number(acts.length)} for another plan.`
       : "No decision was made yet. A run with --adaptive or --advise decides every interval.";
     const more = rest
       ? make("button", { type: "button", onclick: () => { all = !all; render(); } }, all ? "Only those for another plan" : `Also the ${number(rest)} to stay`)
       : null;
     place.replaceChildren(
-      make("section", {}, make("h2", {}, "Decisions"), make("p", { class: "lead" }, words), make("p", { class: "buttons" }, more ?? "")),
+      make("section", {}, make("h2", {}, "Decisions"), make("p", { class: "lead" }, words), more ? make("p", { class: "buttons" }, more) : ""),
       ...shown.map((one) => card(run, one, reload)));
   };
   render();

@@ -3,7 +3,7 @@ import { get, isSaved, listen } from "./api.js";
 import { Charts, figuresAt, indexAt } from "./charts.js";
 import { showDecisions } from "./decisions.js";
 import { clock, duration, make, number, percent, short, span } from "./figures.js";
-import { fill, hideTask, limitsOf, plan as drawnPlan, setMoment, showPlan, watchTasks } from "./picture.js";
+import { drawnPlan, fill, hideTask, limitsOf, setMoment, showPlan, watchTasks } from "./picture.js";
 import { showNew, showSpark, showWhatIf } from "./try.js";
 
 const $ = (id) => document.getElementById(id);
@@ -36,7 +36,7 @@ function showFigures(figures, at) {
   const share = figures.total_mbps ? figures.remote_mbps / figures.total_mbps : null;
   const tiles = [
     [short(figures.tuples_per_s), "tuples/s taken in"],
-    [duration(figures.batch_s), "batch"],
+    ...(figures.batch_s === undefined ? [] : [[duration(figures.batch_s), "batch"]]),
     [duration(figures.latency_s), now.overview?.simulated ? "latency, mean" : "latency, at most"],
     [`${short(figures.remote_mbps)}`, share === null ? "Mbit/s between nodes" : `Mbit/s between nodes, ${percent(share)} of all`],
     ...(figures.pending === undefined || figures.pending === null ? [] : [[short(figures.pending), "tuples wait"]]),
@@ -54,7 +54,7 @@ function showFigures(figures, at) {
   const words = hot.slice(0, 6).map((one) => `${one.node}: ${percent(one.share)} of its ${one.what}`);
   const said = hot.length ? `Hot: ${words.join("; ")}${hot.length > 6 ? ` and ${hot.length - 6} more` : ""}` : "";
   if ($("hot").textContent !== said) $("hot").textContent = said;
-  $("moment-words").textContent = at === null ? "now" : clock(at, true);
+  $("moment-words").textContent = at === null ? (now.overview?.state === "running" ? "now" : clock(now.overview?.newest_s ?? 0, true)) : clock(at, true);
 }
 
 let frame = 0;
@@ -175,6 +175,7 @@ async function loadRun(id) {
     await loadSeries();
     drawMoment();
   }
+  showMoving();
   if (!isSaved) hearAgain(id);
 }
 
@@ -225,7 +226,7 @@ function reloadSoon() {
       if (newest.plan) await showPlan(now.run, newest.plan);
     }
     await loadSeries();
-    drawMoment();
+    showMoving();
   }), 200);
 }
 
@@ -256,6 +257,21 @@ async function hearAgain(id) {
   }
 }
 
+// What follows the moment is there in two views, once there is something to show.
+function showMoving() {
+  const moving = ["now", "time"].includes(now.view) && now.run !== null;
+  $("tiles").hidden = !moving || !now.overview?.batches;
+  $("hot").hidden = !moving;
+  $("picture").hidden = !moving || !drawnPlan();
+  $("charts").hidden = now.view !== "time" || !moving;
+  $("scrubber").hidden = !moving || (now.series?.at_s.length ?? 0) < 2;
+  $("live").textContent = now.overview?.state === "running" ? "Live" : "Newest";
+  if (moving && now.series) {
+    showSeries();
+    drawMoment();
+  }
+}
+
 const showView = guarded(async (wanted) => {
   const known = [...document.querySelectorAll("[data-view]")].filter((one) => !one.hidden).map((one) => one.dataset.view);
   const view = known.includes(wanted) ? wanted : known[0];
@@ -266,16 +282,7 @@ const showView = guarded(async (wanted) => {
     else one.removeAttribute("aria-current");
   }
   for (const one of document.querySelectorAll(".view")) one.hidden = one.id !== `view-${view}`;
-  const moving = ["now", "time"].includes(view) && now.run !== null;
-  $("tiles").hidden = !moving || !now.overview?.batches;
-  $("hot").hidden = !moving;
-  $("picture").hidden = !moving || !drawnPlan();
-  $("charts").hidden = view !== "time" || !moving;
-  $("scrubber").hidden = !moving;
-  if (moving && now.series) {
-    showSeries();
-    drawMoment();
-  }
+  showMoving();
   if (view === "decisions") await showDecisions($("view-decisions"), now.run);
   if (view === "what-if") await showWhatIf($("view-what-if"), now.overview);
   if (view === "new") await showNew($("view-new"));

@@ -7,7 +7,7 @@ let drawing = null; // what the server drew, and the elements in it
 let detailFor = null;
 let details = { batch: null, tasks: {}, edges: [] };
 
-export const plan = () => drawing?.plan ?? null;
+export const drawnPlan = () => drawing?.plan ?? null;
 export const limitsOf = (node) => drawing?.nodes[node] ?? {};
 
 export async function showPlan(run, name) {
@@ -21,7 +21,7 @@ export async function showPlan(run, name) {
   byId("map").innerHTML = found.map;
   byId("cards").innerHTML = found.cards;
   byId("plan-name").textContent = `plan ${found.plan}, ${number(found.tasks)} tasks`;
-  byId("picture").hidden = false;
+  byId("picture").classList.toggle("few", Object.keys(found.nodes).length <= 8);
   const letters = found.letters;
   const namesOf = (ends) => {
     const [a, b] = ends.split(" ");

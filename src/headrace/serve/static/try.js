@@ -70,22 +70,30 @@ export async function showWhatIf(place, overview) {
   const known = await schedulers();
   const result = make("div", { class: "result" });
   const nodes = overview.nodes.slice(0, 200);
+  const kind = select("kind", overview.kinds, overview.kinds[0]);
+  let catalogText = null;
+  const catalog = make("input", { type: "file", accept: ".yaml,.yml,.json", onchange: async () => {
+    catalogText = await catalog.files[0]?.text();
+    const types = /^catalog:\s*$([\s\S]*?)(?=^\S|$(?![\s\S]))/m.exec(catalogText ?? "")?.[1].match(/^ {2}[^\s#][^:]*(?=:)/gm) ?? [];
+    kind.append(...types.map((one) => make("option", { value: one.trim() }, one.trim())));
+  } });
   const form = make("form", { class: "form" },
     field("All rates times", make("input", { name: "rate", type: "number", min: "0.01", max: "1000", step: "any", value: "1" })),
     field("Without nodes", make("select", { name: "without", multiple: true, size: String(Math.min(5, nodes.length || 1)) },
-      ...nodes.map((one) => make("option", { value: one }, one))), "several: hold Ctrl"),
-    field("Add machines", make("input", { name: "kind", list: "kinds", placeholder: "type, or a node to copy" }), "as many as:"),
-    field("How many", make("input", { name: "count", type: "number", min: "0", max: "1000", value: "0" })),
+      ...nodes.map((one) => make("option", { value: one }, one))), "several: with Ctrl"),
+    field("Add machines", make("input", { name: "count", type: "number", min: "0", max: "1000", value: "0" })),
+    field("of the kind", kind), field("more kinds: a catalog file", catalog),
     ...plannerFields(known),
     make("button", { class: "act", disabled: !token() }, "Try it"),
     token() ? "" : make("p", { class: "lead" }, NEEDS));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const { rate, without, kind, count } = form.elements;
+    const { rate, without, count } = form.elements;
     const change = { without: [...without.selectedOptions].map((one) => one.value) };
     if (Number(rate.value) !== 1) change.rate_factor = Number(rate.value);
     if (kind.value && Number(count.value) > 0) change.add = { [kind.value]: Number(count.value) };
-    await doJob({ run: overview.id, change, ...asked(form, known) }, result, (job) => [inForce(overview, job)]);
+    const offered = catalogText ? { catalog: catalogText } : {};
+    await doJob({ run: overview.id, change, ...offered, ...asked(form, known) }, result, (job) => [inForce(overview, job)]);
   });
   place.replaceChildren(
     make("section", {}, make("h2", {}, "What if"),
