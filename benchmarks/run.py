@@ -40,6 +40,7 @@ BENCHMARKS = (
     "laboratory",
     "advising",
     "fuzzing",
+    "serving",
 )
 
 

@@ -142,6 +142,7 @@ def run_demo(folder: Path, say: Say) -> DemoRun:
     from headrace.run.fleet import local_fleet
     from headrace.run.machines import machines_for
 
+    folder = folder.resolve()  # workers have a folder of their own
     cluster, telemetry = fleet_cluster(), folder / "telemetry"
     nodes = nodes_of(cluster)
     topology = topology_of(load("word-count"), {**OPTIONS, "out": str(folder / "counts")})

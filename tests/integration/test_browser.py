@@ -56,7 +56,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def choose_run(page: Any, name: str) -> None:
     page.select_option("#run", name)
-    page.wait_for_selector(f"#plan-name:has-text('{'spread' if name != 'words' else 'plan-1'}')")
+    wanted = "plan-1" if name == "words" else "spread"
+    page.wait_for_selector(f"#plan-name:has-text('{wanted}')", state="attached")
 
 
 def show(page: Any, view: str) -> None:
@@ -87,22 +88,17 @@ def test_nothing_serious_is_wrong_for_readers(browser: Any, served: str, scheme:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     with open_page(browser, served, scheme=scheme) as page:
         choose_run(page, "words")
-        for view in VIEWS:
+        for run, view in (*(("words", view) for view in VIEWS), ("thousand", "now")):
+            choose_run(page, run)
             show(page, view)
             found = axe.Axe().run(page).response["violations"]
             serious = [
-                f"{view}: {one['id']}: {node['html'][:160]}"
+                f"{run}, {view}: {one['id']}: {node['html'][:160]}"
                 for one in found
                 if one["impact"] in ("serious", "critical")
                 for node in one["nodes"]
             ]
             assert serious == []
-        choose_run(page, "thousand")
-        show(page, "now")
-        found = axe.Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).response
-        assert [
-            one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")
-        ] == []
 
 
 def test_what_can_be_tapped_is_large_enough(browser: Any, served: str) -> None:
@@ -111,7 +107,8 @@ def test_what_can_be_tapped_is_large_enough(browser: Any, served: str) -> None:
         for view in VIEWS:
             show(page, view)
             small = page.evaluate(
-                """(least) => [...document.querySelectorAll("button, nav a, select, input, summary")]
+                """(least) => [...document.querySelectorAll(
+                    "button, [role=button], nav a, select, input, summary")]
                   .filter((one) => one.checkVisibility())
                   .map((one) => [one.outerHTML.slice(0, 80), one.getBoundingClientRect()])
                   .filter(([, box]) => Math.min(box.width, box.height) < least)

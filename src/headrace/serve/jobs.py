@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -23,9 +22,7 @@ MOST_KEPT = 64  # with their answers
 MOST_ANSWER = 48_000_000  # bytes
 MOST_S = 120.0  # of one job, at most
 SPARE_S = 20.0  # for the start, the drawing and the simulation, beyond the seconds of the search
-MEMORY_BYTES = 8 << 30
 STOPPED = {"kind": "stopped", "message": "it was stopped"}
-NICE = 10  # a run on the same machine goes first
 
 State = Literal["waiting", "working", "done", "failed", "stopped"]
 
@@ -121,13 +118,13 @@ class Jobs:
 
 async def answer_of(request: Mapping[str, Any], limit_s: float) -> Mapping[str, Any]:
     """The answer of a process of its own, which is ended with all of its children."""
-    process = subprocess.Popen(
+    # Not in a thread: it must be known before anything can be cancelled.
+    process = subprocess.Popen(  # noqa: ASYNC220
         [sys.executable, "-m", "headrace.serve.work"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=_limit_process,
     )
     talk = asyncio.create_task(asyncio.to_thread(_talk, process, json.dumps(request).encode()))
     try:
@@ -163,10 +160,3 @@ def _parse(said: bytes, status: int | None) -> Mapping[str, Any]:
             "perhaps memory ran out"
         )
         return {"error": {"kind": "failed", "message": message}}
-
-
-def _limit_process() -> None:
-    """In the child: less important than a run, and no more memory than there is for it."""
-    os.nice(NICE)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

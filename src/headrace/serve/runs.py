@@ -54,6 +54,7 @@ class Run:
     _read: int = 0  # bytes of the journal
     _rest: bytes = b""
     _before_s: float | None = None
+    _new_plan: bool = False
     _stamps: dict[str, object] = field(default_factory=dict[str, object])
 
     @property
@@ -108,10 +109,15 @@ class Run:
                     name, at_s = self._new_name(line), self._before_s or self.began_s or 0.0
                     self.plans[name] = {k: line[k] for k in ("tasks", "placement")}
                     self.changes.append((at_s, name))
+                    self._new_plan = True
                     told.append(("plan", {"name": name}))
                 case "batch":
                     figures = figures_of(line, self._before_s, len(self.changes) - 1)
                     self._before_s = float(line["at_s"])
+                    if self._new_plan:  # it held from the start of this batch on
+                        began_s = self._before_s - float(line["seconds"])
+                        self.changes[-1] = (began_s, self.changes[-1][1])
+                        self._new_plan = False
                     self.batches += 1
                     self.tuples += int(line["tuples"])
                     self.recent.append(line)

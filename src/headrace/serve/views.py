@@ -87,7 +87,8 @@ def series(run: Run, query: SeriesQuery) -> dict[str, Any]:
     """Figures over time, in at most so many groups."""
     columns = run.columns
     if not columns.rows:
-        return {"at_s": [], "totals": {}, "nodes": {}, "streams": {}, "plan": [], "batch": []}
+        return {"at_s": [], "totals": {}, "nodes": {}, "components": {}, "streams": {},
+                "plan": [], "batch": []}  # fmt: skip
     first = -np.inf if query.from_s is None else query.from_s
     last = np.inf if query.to_s is None else query.to_s
     bounds = columns.buckets(float(first), float(last), query.points)
@@ -107,6 +108,9 @@ def series(run: Run, query: SeriesQuery) -> dict[str, Any]:
         "of_nodes": len(nodes),
         "nodes": {},
     }
+    components = [name[3:] for name in columns.numbers if name.startswith("in:")][:MOST_NODES]
+    rows = columns.series([f"{k}:{c}" for c in components for k in ("in", "out")], bounds)
+    found["components"] = {c: {k: rows[f"{k}:{c}"] for k in ("in", "out")} for c in components}
     found["streams"] = {
         name: {"tuples": rows[f"stream:{name}"], "crossing": rows[f"crossing:{name}"]}
         for name, rows in found["streams"].items()

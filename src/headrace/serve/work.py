@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import resource
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from headrace.library.case import Case
 
 MOST_SIMULATED = 3  # plans of a comparison
+MEMORY_BYTES = 8 << 30
+NICE = 10
 
 Request = Mapping[str, Any]
 
@@ -239,7 +243,15 @@ def answer_to(text: str) -> dict[str, Any]:
         return {"error": {"kind": "invalid-input", "message": "it is nested too deeply"}}
 
 
+def limit_process() -> None:
+    """Less important than a run on the same machine, and no more memory than there is for it."""
+    os.nice(NICE)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 if __name__ == "__main__":
     from headrace.model.output import to_json_text
 
+    limit_process()
     sys.stdout.write(to_json_text(answer_to(sys.stdin.read())))

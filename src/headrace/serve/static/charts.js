@@ -46,8 +46,8 @@ export class Charts {
   chart({ name, lines, words }) {
     const { series, x } = this;
     const known = lines.filter(([key]) => series.totals[key]);
-    const top = known.reduce((most, [key]) => series.totals[key].reduce((a, b) => Math.max(a, b ?? 0), most), 0) || 1;
-    const y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * value) / top;
+    const top = highest(known.flatMap(([key]) => series.totals[key]));
+    const y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * Math.min(value, 1.06 * top)) / top;
     const svg = draw("svg", { class: "timeline", viewBox: `0 0 ${this.width} ${HEIGHT}`, width: this.width, height: HEIGHT, role: "img" });
     const last = (key) => series.totals[key].findLast((value) => value !== null);
     const title = known.map(([key, label]) => `${label} ${words(last(key))}`).join(", ");
@@ -149,6 +149,13 @@ export class Charts {
   }
 }
 
+// The highest value, unless it is a rare one: a cold first batch must not flatten all others.
+function highest(values) {
+  const known = values.filter((value) => value !== null && value !== undefined).sort((a, b) => a - b);
+  const [most, usual] = [known.at(-1) ?? 0, known[Math.floor(0.9 * (known.length - 1))] ?? 0];
+  return (usual > 0 && most > 4 * usual ? 2 * usual : most) || 1;
+}
+
 const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 function lineThrough(at, values, x, y) {
@@ -178,8 +185,8 @@ export function indexAt(times, at) {
 export function figuresAt(series, i) {
   const figures = {};
   for (const [key, values] of Object.entries(series.totals)) figures[key] = values[i];
-  for (const [node, kinds] of Object.entries(series.nodes)) {
-    for (const [kind, values] of Object.entries(kinds)) figures[`${kind}:${node}`] = values[i];
+  for (const [name, kinds] of [...Object.entries(series.nodes), ...Object.entries(series.components)]) {
+    for (const [kind, values] of Object.entries(kinds)) figures[`${kind}:${name}`] = values[i];
   }
   for (const [stream, { tuples, crossing }] of Object.entries(series.streams)) {
     figures[`stream:${stream}`] = tuples[i];

@@ -16,7 +16,7 @@ function predictions(one) {
   const names = Object.keys(one.after).filter((name) => one.before[name] !== null || one.after[name] !== null);
   if (!names.length) return null;
   const came = one.outcome;
-  const head = ["", "before", "predicted", "measured after"].map((word) => make("th", { scope: "col" }, word));
+  const head = ["figure", "before", "predicted", "measured after"].map((word) => make("th", { scope: "col" }, word));
   const rows = names.map((name) => make("tr", {},
     make("th", { scope: "row" }, NAMES[name] ?? name.replaceAll("_", " ")),
     make("td", {}, say(one.before[name])), make("td", {}, say(one.after[name])),

@@ -192,8 +192,8 @@ function addBatch({ at_s, figures }) {
     series.plan.push(plan);
     series.batch.push(batch);
     for (const [key, values] of Object.entries(series.totals)) values.push(figures[key] ?? null);
-    for (const [node, kinds] of Object.entries(series.nodes)) {
-      for (const [kind, values] of Object.entries(kinds)) values.push(figures[`${kind}:${node}`] ?? null);
+    for (const [name, kinds] of [...Object.entries(series.nodes), ...Object.entries(series.components)]) {
+      for (const [kind, values] of Object.entries(kinds)) values.push(figures[`${kind}:${name}`] ?? null);
     }
     for (const [stream, rows] of Object.entries(series.streams)) {
       rows.tuples.push(figures[`stream:${stream}`] ?? null);
@@ -210,7 +210,7 @@ function addBatch({ at_s, figures }) {
 
 function dropFirst(series) {
   for (const values of [series.at_s, series.plan, series.batch, ...Object.values(series.totals)]) values.shift();
-  for (const kinds of Object.values(series.nodes)) Object.values(kinds).forEach((values) => values.shift());
+  for (const kinds of [...Object.values(series.nodes), ...Object.values(series.components)]) Object.values(kinds).forEach((values) => values.shift());
   for (const rows of Object.values(series.streams)) Object.values(rows).forEach((values) => values.shift());
 }
 
