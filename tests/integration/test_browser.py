@@ -58,6 +58,7 @@ def choose_run(page: Any, name: str) -> None:
     page.select_option("#run", name)
     wanted = "plan-1" if name == "words" else "spread"
     page.wait_for_selector(f"#plan-name:has-text('{wanted}')", state="attached")
+    page.wait_for_selector("html[data-ready=yes]", state="attached")
 
 
 def show(page: Any, view: str) -> None:
@@ -212,11 +213,11 @@ def test_a_file_is_pasted_and_planned(browser: Any, served: str) -> None:
         page.wait_for_selector("text=quickstart.yaml")
         page.select_option("[name=by]", "storm-even")
         page.click("text=Plan it")
-        page.wait_for_selector(".result h2:has-text('Placement')", timeout=60_000)
+        page.wait_for_selector(".result h2:has-text('Placement')", timeout=180_000)
         keep_picture(page, "new-plan")
         page.fill("textarea", "format: headrace/1\ntopology: [")
         page.click("text=Plan it")
-        page.wait_for_selector(".result .alarm", timeout=60_000)
+        page.wait_for_selector(".result .alarm", timeout=180_000)
 
 
 def test_what_if_is_tried_on_the_live_problem(browser: Any, served: str) -> None:
@@ -226,7 +227,7 @@ def test_what_if_is_tried_on_the_live_problem(browser: Any, served: str) -> None
         page.fill("[name=rate]", "1.5")
         page.select_option("[name=by]", "storm-even")
         page.click("text=Try it")
-        page.wait_for_selector("h2:has-text('In force, and what if')", timeout=60_000)
+        page.wait_for_selector("h2:has-text('In force, and what if')", timeout=180_000)
         keep_picture(page, "what-if")
         page.click("text=Put the plan of storm-even in force")
         page.wait_for_selector("text=Handed to the run")

@@ -21,7 +21,7 @@ MOST_WAITING = 16
 MOST_KEPT = 64  # with their answers
 MOST_ANSWER = 48_000_000  # bytes
 MOST_S = 120.0  # of one job, at most
-SPARE_S = 20.0  # for the start, the drawing and the simulation, beyond the seconds of the search
+SPARE_S = 40.0  # for the start, the drawing and the simulation, beyond the seconds of the search
 STOPPED = {"kind": "stopped", "message": "it was stopped"}
 
 State = Literal["waiting", "working", "done", "failed", "stopped"]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MOST_SIMULATED = 3  # plans of a comparison
 MEMORY_BYTES = 8 << 30
-NICE = 10
+NICE = 5
 
 Request = Mapping[str, Any]
 

@@ -316,7 +316,12 @@ const start = guarded(async () => {
   if (runs.length) {
     $("run").replaceChildren(...runs.map((one) => make("option", { value: one.id }, `${one.name} (${one.id})`)));
     $("run-label").hidden = runs.length < 2;
-    $("run").addEventListener("change", guarded(async () => { await loadRun($("run").value); await showView(now.view); }));
+    $("run").addEventListener("change", guarded(async () => {
+      document.documentElement.dataset.ready = "no";
+      await loadRun($("run").value);
+      await showView(now.view);
+      document.documentElement.dataset.ready = "yes";
+    }));
     const newest = [...runs].sort((a, b) => (b.newest_s ?? Infinity) - (a.newest_s ?? Infinity))[0];
     $("run").value = newest.id;
     await loadRun(newest.id);
