@@ -178,10 +178,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "headrace storm install --to /opt/storm",
         "headrace storm install --to /opt/storm --copy --address http://planner:7274",
     ),
-    "lab storm-referee": (
-        "headrace lab storm-referee app.yaml",
-        "headrace lab storm-referee app.yaml --json",
-    ),
     "lab list": (
         "headrace lab list",
         "headrace lab list --json",

@@ -89,7 +89,7 @@ def step(world: World, settings: LoopSettings) -> Entry:
             world.apply(planned)
             entry = replace(entry, applied=True)
         elif planned is not None:
-            entry = replace(entry, plan=entry.left)
+            entry = replace(entry, plan=entry.left, proposed=entry.plan)
     except HeadraceError as error:
         entry = replace(
             entry,

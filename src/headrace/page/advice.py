@@ -22,15 +22,16 @@ def advice_page(advice: Advice, *, title: str | None = None, command: str | None
     """One HTML document; the same advice gives the same bytes."""
     name = title or advice.trace.name
     made = f"headrace {headrace.__version__}, replay within {advice.error:.1%} of the log."
-    return sheet(name, *_sections(advice, name), footer(made, command))
+    return sheet(name, *advice_sections(advice, name), footer(made, command))
 
 
 def advice_fragment(advice: Advice) -> str:
     """The same for a notebook."""
-    return fragment(*_sections(advice, advice.trace.name))
+    return fragment(*advice_sections(advice, advice.trace.name))
 
 
-def _sections(advice: Advice, name: str) -> Iterator[Html]:
+def advice_sections(advice: Advice, name: str) -> Iterator[Html]:
+    """The curve, the settings, the findings, the timeline, one after another."""
     yield _headline(advice, name)
     if len(advice.curve) > 1:
         yield _curve(advice)
