@@ -46,6 +46,7 @@ BENCHMARKS = (
     "laboratory",
     "advising",
     "fuzzing",
+    "serving",
 )
 
 

@@ -260,7 +260,7 @@ def test_load_aware_streams_go_where_counting_task_by_task_sends_them() -> None:
             assert found_broken == sorted(broken[:3] for broken in twin.violations())
         shuffled = problem_of(found.content | _as_shuffle(found.content))
         uneven += traffic(shuffled, found.plan).inter_node != pytest.approx(expected[2])
-    assert uneven > 20  # it makes a difference
+    assert uneven > 5  # it makes a difference
 
 
 def _as_shuffle(content: Content) -> Content:

@@ -25,6 +25,12 @@ WORTH = 0.02  # of the wall time: what a change must save to be advised
 STEP_MB = 256
 MOST_PARTITIONS = 100_000  # beyond, the driver is what is slow
 GC_FINE = 0.05
+# With how many executors dynamic allocation starts, and to how many it goes back.
+STARTING = (
+    "spark.dynamicAllocation.minExecutors",
+    "spark.dynamicAllocation.initialExecutors",
+    "spark.executor.instances",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,10 @@ def _executors(trace: Trace, work: Work, chosen: Point, why: str) -> list[Settin
     if is_dynamic(trace):
         name = "spark.dynamicAllocation.maxExecutors"
         found.append(Setting(name, str(chosen.executors), f"{why}; at most {was}; {promise}"))
+        for lower in STARTING:
+            if (stated := trace.setting(lower)).isdecimal() and int(stated) > chosen.executors:
+                reason = f"{stated} before: no more than there may be at most"
+                found.append(Setting(lower, str(chosen.executors), reason))
     else:
         name = "spark.executor.instances"
         found.append(Setting(name, str(chosen.executors), f"{why}; {was}; {promise}"))

@@ -178,10 +178,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "headrace storm install --to /opt/storm",
         "headrace storm install --to /opt/storm --copy --address http://planner:7274",
     ),
-    "lab storm-referee": (
-        "headrace lab storm-referee app.yaml",
-        "headrace lab storm-referee app.yaml --json",
-    ),
     "lab list": (
         "headrace lab list",
         "headrace lab list --json",
@@ -197,6 +193,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "lab calibrate": (
         "headrace lab calibrate --seconds 10",
         "headrace lab calibrate --out table.json",
+    ),
+    "lab storm-referee": (
+        "headrace lab storm-referee",
+        "headrace lab storm-referee app.yaml --rule 2.3",
     ),
 }  # by the command's name, without `headrace`
 

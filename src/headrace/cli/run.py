@@ -14,6 +14,7 @@ from headrace.cli.deciding import Deciding, deciding, say_decision
 from headrace.cli.fleet import FOLDER
 from headrace.cli.options import JSON, AlgorithmName, by_option
 from headrace.cli.run_lines import Job, Listener, say, show_summaries
+from headrace.cli.serving import Serving, serving
 from headrace.cli.shared import emit, load_case, main, read_options
 from headrace.cli.stopping import end_on_terminate, stop_on_interrupt
 from headrace.errors import InvalidInput
@@ -102,6 +103,7 @@ MASTERS = ("spark://", "k8s://", "yarn", "local")
 )
 @click.option("--first", type=AlgorithmName("place"), help="The scheduler of the first plan alone.")
 @deciding(objective="batch")
+@serving("Show it live in a browser meanwhile; the address is printed.")
 @FOLDER
 @JSON
 @click.pass_context
@@ -124,6 +126,7 @@ def run(
     by: str | None,
     first: str | None,
     loop: Deciding,
+    serving: Serving,
     folder: str,
     as_json: bool,
 ) -> None:
@@ -154,7 +157,7 @@ def run(
         measured = None if telemetry is None else Path(telemetry)
         if measured is not None and len(topologies) > 1:
             measured /= topology.name
-        if measured is None and loop.on:
+        if measured is None and (loop.on or serving.on):
             measured = where.resolve() / "telemetry"
         listener = Listener(topology.name if len(topologies) > 1 else None)
         settings = Settings(
@@ -162,10 +165,12 @@ def run(
             on_error=on_error, listen=listener.listen,
         )  # fmt: skip
         jobs.append(Job(topology, where, settings, listener))
-    if cluster is None:
-        done = run_on_master(jobs, start, master, described, asked)
-    else:
-        done = run_on_fleet(jobs, start, cluster, Path(folder), asked)
+    shown = jobs[0].where if len(jobs) == 1 else jobs[0].where.parent
+    with serving.beside(shown):
+        if cluster is None:
+            done = run_on_master(jobs, start, master, described, asked)
+        else:
+            done = run_on_fleet(jobs, start, cluster, Path(folder), asked)
     show_summaries(jobs, done, as_json)
 
 

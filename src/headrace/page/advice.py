@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import headrace
-from headrace.figures import NONE, duration, number
+from headrace.figures import NONE, duration, number, plural
 from headrace.page.curve import Dot, draw_curve
 from headrace.page.fragment import fragment
 from headrace.page.markup import Html, element
@@ -22,15 +22,16 @@ def advice_page(advice: Advice, *, title: str | None = None, command: str | None
     """One HTML document; the same advice gives the same bytes."""
     name = title or advice.trace.name
     made = f"headrace {headrace.__version__}, replay within {advice.error:.1%} of the log."
-    return sheet(name, *_sections(advice, name), footer(made, command))
+    return sheet(name, *advice_sections(advice, name), footer(made, command))
 
 
 def advice_fragment(advice: Advice) -> str:
     """The same for a notebook."""
-    return fragment(*_sections(advice, advice.trace.name))
+    return fragment(*advice_sections(advice, advice.trace.name))
 
 
-def _sections(advice: Advice, name: str) -> Iterator[Html]:
+def advice_sections(advice: Advice, name: str) -> Iterator[Html]:
+    """The curve, the settings, the findings, the timeline, one after another."""
     yield _headline(advice, name)
     if len(advice.curve) > 1:
         yield _curve(advice)
@@ -62,7 +63,8 @@ def _curve(advice: Advice) -> Html:
     best = float("inf")
     dots: list[Dot] = []
     for p in points:
-        words = f"{p.executors} executors of {p.cores} cores: {duration(p.wall_s)}, "
+        size = f"{plural(p.executors, 'executor')} of {plural(p.cores, 'core')}"
+        words = f"{size}: {duration(p.wall_s)}, "
         beaten = p.wall_s >= best and p != advice.chosen
         best = min(best, p.wall_s)
         spent = f"{number(p.spent)} {unit}"

@@ -26,13 +26,17 @@ def java_command(version: str, say: Callable[[str], None] = lambda _: None) -> l
     return [str(find_java().home / "bin" / "java"), "-cp", path]
 
 
-def ask_nimbus(address: str, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """All that Nimbus at nimbus://host:port says."""
+def _host_and_port(address: str) -> tuple[str | None, int]:
     try:
         parts = urlsplit(address)
-        host, port = parts.hostname, parts.port or PORT
-    except ValueError:
-        host, port = None, PORT
+        return parts.hostname, parts.port or PORT
+    except ValueError:  # a port that is no number
+        return None, PORT
+
+
+def ask_nimbus(address: str, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """All that Nimbus at nimbus://host:port says."""
+    host, port = _host_and_port(address)
     if not host:
         raise InvalidInput(f"{address}: is no address; one looks like nimbus://host:{PORT}")
     command = [*java_command(VERSION, say), READER, host, str(port)]

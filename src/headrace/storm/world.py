@@ -45,6 +45,7 @@ from headrace.storm.state import (
 
 MEASURED = "measured.json"
 TELEMETRY = "telemetry"
+RESTART_S = 8.5  # from a new assignment until a worker runs again: 8 to 9 s were measured
 SETTLE_S = 30.0  # after a change: workers start again, and figures come 14 to 30 s later
 WINDOWS = 3  # that are needed after a change
 LOOKS_S = 0.25  # between two looks at what Nimbus sent

@@ -202,13 +202,12 @@ def _stage(r: Recorder, e: Fields) -> None:
     """Submitted and completed say the same of a stage; the later one knows its end."""
     s = e["Stage Info"]
     key = int(s["Stage ID"]), int(s.get("Stage Attempt ID") or 0)
-    known = r.stages.setdefault(key, {})
     submitted = s.get("Submission Time")
     operators: set[str] = set()
     for rdd in s.get("RDD Info") or ():
         scope = rdd.get("Scope")
         operators.add(json.loads(scope)["name"] if scope else str(rdd.get("Name")))
-    known |= {
+    facts = {
         "name": str(s.get("Stage Name") or f"stage {key[0]}"),
         "tasks": int(s.get("Number of Tasks") or 0),
         "parents": tuple(s.get("Parent IDs") or ()),
@@ -216,6 +215,8 @@ def _stage(r: Recorder, e: Fields) -> None:
         "profile": int(s.get("Resource Profile Id") or 0),
         "failure": s.get("Failure Reason"),
     }
+    known = r.stages.setdefault(key, {})
+    known |= facts
     if submitted:
         known.setdefault("submitted_ms", int(submitted))
     if s.get("Completion Time"):

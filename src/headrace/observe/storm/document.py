@@ -263,7 +263,8 @@ def _nodes(answers: Answers, summary: Supervisors) -> dict[str, Any]:
 def _slots(workers: list[Worker], answers: Answers, slots: int) -> set[int]:
     """The slots of a topology's workers by their ports; which ports are free is not said."""
     ports = sorted(worker.port for worker in workers)
-    stated = sorted(answers.page.configuration.get("supervisor.slots.ports") or ())[:slots]
+    named: list[int] = answers.page.configuration.get("supervisor.slots.ports") or []
+    stated = sorted(named)[:slots]
     if ports and set(ports) <= set(stated):
         return {stated.index(port) for port in ports}
     if all(FIRST_PORT <= port < FIRST_PORT + slots for port in ports):

@@ -235,7 +235,8 @@ class Running:
         """The slot of a port. Nimbus names ports in use alone, so others are taken to follow on."""
         used = sorted({p for t in self.content["topologies"] for p in self._ports(host, t)})
         slots = next(int(s["slots"]) for s in self.content["supervisors"] if s["host"] == host)
-        stated = sorted(self.content["nimbus_conf"].get("supervisor.slots.ports") or ())
+        named: list[int] = self.content["nimbus_conf"].get("supervisor.slots.ports") or []
+        stated = sorted(named)
         if set(used) <= set(stated[:slots]):
             return stated.index(port)
         return port - used[0] if used[-1] - used[0] < slots else used.index(port)
