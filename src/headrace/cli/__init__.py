@@ -31,6 +31,7 @@ from headrace.cli import (
     schedulers,
     serving,
     simulating,
+    storm,
 )
 from headrace.cli.shared import main
 
@@ -53,4 +54,5 @@ __all__ = [
     "schedulers",
     "serving",
     "simulating",
+    "storm",
 ]

@@ -24,9 +24,11 @@ from headrace.model.document import FORMAT
 if TYPE_CHECKING:
     from headrace.model.document import Node
     from headrace.model.topology import Topology
-    from headrace.run.batch_telemetry import Located
     from headrace.run.batches import BatchDone
     from headrace.run.placement import Placement, Task
+    from headrace.run.seats import TaskReport
+
+    Located = Sequence[tuple[TaskReport, str]]  # what tasks say, and the nodes they ran on
 
 NAME = "journal.jsonl"
 VERSION = 1
