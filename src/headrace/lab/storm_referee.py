@@ -28,9 +28,7 @@ from headrace.storm.jars import find_jars
 from headrace.storm.plugin import find_plugin
 
 REFEREE = "org.headrace.storm.referee.Referee"
-STRATEGY = (
-    "org.apache.storm.scheduler.resource.strategies.scheduling.DefaultResourceAwareStrategy"
-)
+STRATEGY = "org.apache.storm.scheduler.resource.strategies.scheduling.DefaultResourceAwareStrategy"
 UNLIMITED = 1e9  # Storm knows no node without a limit
 
 
@@ -97,7 +95,9 @@ def referee(problems: Sequence[Problem], rule: Rule, java: Sequence[str]) -> lis
 def place(problem: Problem, rule: Rule) -> Assignment:
     """What we do; nothing is placed where all topologies are refused."""
     try:
-        return storm_even(problem) if rule.by == "storm-even" else storm_ras(problem, **rule.options)
+        return (
+            storm_even(problem) if rule.by == "storm-even" else storm_ras(problem, **rule.options)
+        )
     except HeadraceError as error:
         nowhere = np.full(problem.task_count, UNPLACED, dtype=np.int64)
         return Assignment(nowhere, nowhere, dict.fromkeys(problem.topologies, error))
@@ -106,9 +106,7 @@ def place(problem: Problem, rule: Rule) -> Assignment:
 def ask(questions: Sequence[Mapping[str, Any]], java: Sequence[str]) -> list[dict[str, Any]]:
     """The referee's answers; one JVM for all, since it takes a second to start."""
     text = json.dumps({"problems": questions})
-    done = subprocess.run(
-        [*java, REFEREE], input=text, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*java, REFEREE], input=text, capture_output=True, text=True, check=False)
     if done.returncode or not done.stdout:
         words = done.stderr.strip().splitlines() or ["it said nothing"]
         raise Unsupported(f"Storm's referee ended with status {done.returncode}: {words[-1]}")
@@ -118,9 +116,11 @@ def ask(questions: Sequence[Mapping[str, Any]], java: Sequence[str]) -> list[dic
 def describe(problem: Problem, rule: Rule, ours: Assignment) -> dict[str, Any]:
     """A problem as the referee reads it: what is free, and what every executor asks for."""
     known = state_defaults(problem) if rule.strategy else problem
-    if not (known.cpu_rate == known.cpu_rate[:, :1]).all() or known.task_share is not None and (
-        known.cpu_rate > 0
-    ).any():
+    if (
+        not (known.cpu_rate == known.cpu_rate[:, :1]).all()
+        or known.task_share is not None
+        and (known.cpu_rate > 0).any()
+    ):
         raise InvalidInput(
             "Storm knows one CPU demand for all executors of a component, wherever they run; "
             "this problem's profile gives several"

@@ -220,9 +220,10 @@ class Room:
     def take_beside(self, task: int, node: int, worker: int) -> bool:
         """Put a task into this worker, if it can hold it."""
         needed = self.need[self.machine[node], task]
-        if not fits(needed[MEMORY], self.heap[node, worker]) or not fits(
-            needed, self.free[node]
-        ).all():
+        if (
+            not fits(needed[MEMORY], self.heap[node, worker])
+            or not fits(needed, self.free[node]).all()
+        ):
             return False
         self._put(task, node, worker, needed)
         return True
@@ -244,9 +245,7 @@ def number_kinds(problem: Problem) -> Ints:
     return kind
 
 
-def order_executors(
-    problem: Problem, graph: list[Operator], neighbours: Neighbours
-) -> list[int]:
+def order_executors(problem: Problem, graph: list[Operator], neighbours: Neighbours) -> list[int]:
     """Most connected components first: one executor of it, one of each neighbour, and so on."""
     own = {o for o, operator in enumerate(graph) if not is_system(operator.name)}
     left = list_executors(problem, graph)
@@ -280,9 +279,7 @@ def list_executors(problem: Problem, graph: list[Operator]) -> list[list[int]]:
     ]
 
 
-def order_system_executors(
-    problem: Problem, graph: list[Operator], version: Version
-) -> list[int]:
+def order_system_executors(problem: Problem, graph: list[Operator], version: Version) -> list[int]:
     """Tasks of Storm's own components, which it places last or beside others."""
     listed = list_executors(problem, graph)
     tasks = [t for o, operator in enumerate(graph) if is_system(operator.name) for t in listed[o]]
