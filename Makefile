@@ -10,7 +10,7 @@ LOCK := $(BIN)/uv pip compile --system-certs --universal --python-version 3.11 -
 .PHONY: help setup demo test integration check bench papers docs lock clean
 
 ## make setup    install everything into .venv (minutes the first time, then nothing)
-## make demo     plan an example, run it on a small Spark fleet, measure it and improve it while it runs
+## make demo     plan an example, run it on a small Spark fleet, improve it while it runs; look on in a browser
 ## make test     run the tests
 ## make integration  run what needs fleets with limits or kills processes; says what this machine cannot do
 ## make check    lint, format, types, layers
@@ -69,7 +69,7 @@ docs: $(READY)
 	@echo "build/site/index.html"
 
 lock: $(READY)
-	$(LOCK) --upgrade pyproject.toml --extra spark --extra metis --group dev --output-file requirements.lock
+	$(LOCK) --upgrade pyproject.toml --extra spark --extra metis --extra serve --group dev --output-file requirements.lock
 	$(LOCK) --upgrade --group java --output-file requirements-java.lock
 
 clean:

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASKS = 24
-SCALE = float(os.environ.get("HEADRACE_JOB_SCALE", "1"))
-SHUFFLED = int(12_000_000 * SCALE)
-JOINED = int(2_400_000 * SCALE)
-CALLED = int(1_200_000 * SCALE)
-WAIT_S = SCALE
+SHUFFLED = 24_000_000
+JOINED = 4_800_000
+CALLED = 2_400_000
+WAIT_S = 1.0
 
 
 def shuffle(spark: SparkSession) -> None:
@@ -92,6 +91,8 @@ def main() -> None:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     conf = {**CONF, "spark.eventLog.dir": f"file://{logs}", "spark.cores.max": cores, **given}
+    if secret := os.environ.get("HEADRACE_SECRET"):
+        conf |= {"spark.authenticate": "true", "spark.authenticate.secret": secret}
     spark = session(app=f"{job}-{cores}", master=master, conf=conf)
     JOBS[job](spark)
     spark.stop()

@@ -2,14 +2,12 @@
 
 Event logs of strangers are read where they are (`../shared/data/spark_logs`), without them our own
 of `examples/spark`. The jobs of `advised_jobs.py` run on a fleet of four workers of one slot, each
-held to a share of a core by its quota, on 1, 2 and 4 of them in turns. From the log of one, the
-other two are predicted. Then, three times, every job runs on one slot and, right after, with the
-settings advised from that log, and is compared with what was promised: a machine that others use is
-not the same an hour later.
+held to 0.4 of a core by its quota, on 1, 2 and 4 of them in turns. From the log of one, the other
+two are predicted. Then every job runs three times with all settings advised from its log on one
+slot, and is compared with what was promised.
 
-A slot has 0.4 of a core; where other work keeps the machine busy, its quota is not to be had and
-the figures say more about the machine than about the replay. HEADRACE_SLOT_CPU=20 gives it 0.2;
-HEADRACE_JOB_SCALE=0.5 halves the work.
+HEADRACE_ADVISING names a folder that keeps the logs: what is in it does not run again, so that the
+half hour can be had in pieces (HEADRACE_MINUTES, of which each piece takes at most so many).
 """
 
 from __future__ import annotations
@@ -20,14 +18,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from measure import Row
 
-from headrace.advise.report import advise_on
-from headrace.errors import HeadraceError
+from headrace.advise.report import advise_on, core_hours
+from headrace.errors import HeadraceError, InvalidInput
 from headrace.observe.spark_log.local_files import find_local_logs
 from headrace.observe.spark_log.read_trace import read_trace
 from headrace.observe.spark_log.trace import Trace
@@ -38,11 +36,12 @@ HERE = Path(__file__).resolve()
 STRANGERS = HERE.parents[2] / "shared" / "data" / "spark_logs"
 OURS = HERE.parents[1] / "examples" / "spark"
 PROGRAM = Path(__file__).with_name("advised_jobs.py")
-SLOT_CPU = float(os.environ.get("HEADRACE_SLOT_CPU", "40"))
+SLOT_CPU = 40.0  # points: 0.4 of a core
 JOBS = ("waiting", "shuffle", "python-function", "skewed-join")
 FLEETS = (4, 2, 1)
 REPEATS = 3
 LARGE_BYTES = 100 << 20
+NOTHING: Mapping[str, str] = {}
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -103,33 +102,58 @@ def speed_rows() -> Iterator[Row]:
     yield Row(f"headrace advise on {written >> 20} MB", f"{took:.1f} s", "<= 30 s", took <= 30)
 
 
+class Runs:
+    """Applications on a fleet, which starts with the first that is not kept already."""
+
+    def __init__(self, folder: Path, ending: ExitStack) -> None:
+        self.folder, self.ending = folder, ending
+        self.fleet: Fleet | None = None
+        self.until = time.monotonic() + 60 * float(os.environ.get("HEADRACE_MINUTES", "inf"))
+
+    def log(self, name: str, job: str, slots: int, conf: Mapping[str, str] = NOTHING) -> Trace:
+        """The log of one application on so many slots."""
+        folder = self.folder / name
+        if not (kept := list(folder.glob("app-*[!s]"))):  # .inprogress has not come to its end
+            if time.monotonic() > self.until:
+                raise InvalidInput("time is up; the logs so far are kept")
+            self.run(folder, job, slots, conf)
+            kept = list(folder.glob("app-*[!s]"))
+        return read_trace(find_local_logs(kept[0])[0])
+
+    def run(self, folder: Path, job: str, slots: int, conf: Mapping[str, str]) -> None:
+        if self.fleet is None:
+            machines = [
+                Machine(f"slot-{i}", f"127.0.0.{i + 1}", 1, 768, cpu=SLOT_CPU) for i in range(1, 5)
+            ]
+            where = self.folder / "fleet"
+            self.fleet = self.ending.enter_context(local_fleet(machines, where, limits=("cpu",)))
+        folder.mkdir(parents=True, exist_ok=True)
+        given = [f"{key}={value}" for key, value in conf.items()]
+        ran = subprocess.run(
+            [sys.executable, str(PROGRAM), job, self.fleet.master, str(slots), str(folder), *given],
+            env=os.environ | {"HEADRACE_SECRET": self.fleet.secret},  # arguments are seen by all
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ran.returncode:
+            raise InvalidInput(f"{job} on {slots} slots failed: {ran.stderr[-2000:]}")
+
+
 def fleet_rows(folder: Path) -> Iterator[Row]:
     """Prediction and advice on a fleet with limits."""
-    machines = [Machine(f"slot-{i}", f"127.0.0.{i + 1}", 1, 768, cpu=SLOT_CPU) for i in range(1, 5)]
     try:
-        with local_fleet(machines, folder / "fleet", limits=("cpu",)) as fleet:
+        with ExitStack() as ending:
+            runs = Runs(folder, ending)
             seen = {
-                (job, slots): run_job(fleet, folder / "seen", job, slots)
+                (job, slots): runs.log(f"{job}-{slots}", job, slots)
                 for job in JOBS
                 for slots in FLEETS
             }
             yield from prediction_rows(seen)
-            yield from advice_rows(fleet, folder / "advised")
+            yield from advice_rows(runs, seen)
     except HeadraceError as error:
         yield Row(f"prediction: {error.message}", "")
-
-
-def run_job(fleet: Fleet, folder: Path, job: str, slots: int, *conf: str) -> Trace:
-    """One application on so many slots, and its log."""
-    folder.mkdir(parents=True, exist_ok=True)
-    before = set(folder.iterdir())
-    subprocess.run(
-        [sys.executable, str(PROGRAM), job, fleet.master, str(slots), str(folder), *conf],
-        capture_output=True,
-        check=True,
-    )
-    (log,) = set(folder.iterdir()) - before
-    return read_trace(find_local_logs(log)[0])
 
 
 def prediction_rows(seen: dict[tuple[str, int], Trace]) -> Iterator[Row]:
@@ -169,22 +193,24 @@ def before_first_job(trace: Trace) -> float:
     return (trace.jobs[0].submitted_ms - trace.start_ms) / 1000
 
 
-def advice_rows(fleet: Fleet, folder: Path) -> Iterator[Row]:
-    """What is promised for the advised settings, and what comes."""
+def advice_rows(runs: Runs, seen: Mapping[tuple[str, int], Trace]) -> Iterator[Row]:
+    """What is promised for the advised settings, and what comes; all of them are followed."""
     for number in range(1, REPEATS + 1):
         for job in JOBS:
-            log = run_job(fleet, folder, job, 1)
-            chosen = advise_on(log).chosen
-            trace = run_job(fleet, folder, job, chosen.executors * chosen.cores)
-            got = advise_on(trace)
+            log = seen[(job, 1)]
+            advice = advise_on(log)
+            chosen = advice.chosen
+            conf = {s.name: s.value for s in advice.settings if s.name.startswith("spark.")}
+            trace = runs.log(f"{job}-advised-{number}", job, chosen.executors, conf)
             slower = trace.wall_s / chosen.wall_s - 1
             work_s = trace.wall_s - before_first_job(trace)
             told_work_s = chosen.wall_s - before_first_job(log)
-            dearer = got.replayed.core_s / 3600 / chosen.core_hours - 1
+            dearer = core_hours(trace) / chosen.core_hours - 1
             what = (
-                f"{job}: advised {chosen.executors} executors, promised {chosen.wall_s:.1f} s and "
-                f"{chosen.core_hours:.4f} core-h; run {number}: {trace.wall_s:.1f} s; from the "
-                f"first job on {told_work_s:.1f} and {work_s:.1f} s"
+                f"{job}: {log.wall_s:.1f} s on 1; advised {chosen.executors} executors, promised "
+                f"{chosen.wall_s:.1f} s and {chosen.core_hours:.4f} core-h; run {number}: "
+                f"{trace.wall_s:.1f} s, {core_hours(trace):.4f} core-h; from the first job on "
+                f"{told_work_s:.1f} and {work_s:.1f} s"
             )
             worse = max(slower, dearer)
             yield Row(what, f"{slower:+.1%} {dearer:+.1%}", "<= 10 %", worse <= 0.10)

@@ -37,6 +37,7 @@ BENCHMARKS = (
     "keeping",
     "deciding",
     "limited",
+    "on_storm",
     "applications",
     "adapting",
     "driving",
@@ -45,6 +46,7 @@ BENCHMARKS = (
     "laboratory",
     "advising",
     "fuzzing",
+    "serving",
 )
 
 

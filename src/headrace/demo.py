@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from headrace.control.history import Entry
-from headrace.control.loop import decide, describe
+from headrace.control.loop import decide, describe, step
 from headrace.control.planning import LoopSettings
 from headrace.model.document import FORMAT
 from headrace.model.examples import example
@@ -29,6 +30,7 @@ OPTIONS = {"sentences": 40_000, "tasks": 6}  # of word count, per batch
 ALIKE, ABOUT, MOST_COLD = 5, 0.95, 28
 MEASURED = 8  # batches under each plan that make its figures
 AFTER = 12  # batches under the new plan, at least
+SETTINGS = LoopSettings(objective="traffic", rule_options={"dwell_s": 0})
 
 Say = Callable[[str], None]
 
@@ -73,6 +75,7 @@ class Improvement:
     batches: list[BatchDone] = field(default_factory=list[Any])
     known: list[BatchDone] = field(default_factory=list[Any])  # what the decision rests on
     made: tuple[Entry, Placement, BatchFigures] | None = None  # decision, plan, what it will do
+    under: int = 0  # batches under the new plan
 
     def listen(self, done: BatchDone) -> None:
         """Count a batch; decide when batches get no quicker any more."""
@@ -85,6 +88,10 @@ class Improvement:
         )
         if self.made is None and self.is_warm():
             self.decide()
+        elif self.made is not None and done.plan == self.made[1].name:
+            self.under += 1
+            if self.under == MEASURED:  # what came of the decision is kept with the next one
+                step(self.world, replace(SETTINGS, rule="never", rule_options={}))
 
     def is_warm(self) -> bool:
         """Whether batches get no quicker any more; says so."""
@@ -109,11 +116,12 @@ class Improvement:
 
         view = self.world.look()
         problem = view.problem
-        settings = LoopSettings(objective="traffic", rule_options={"dwell_s": 0})
-        entry, planned = decide(view, describe(view, (), self.world.now()), (), settings)
+        entry, planned = decide(view, describe(view, (), self.world.now()), (), SETTINGS)
         self.say(f"decision: {entry.reason}")
         if planned is not None:
             self.world.apply(planned)
+            entry = replace(entry, applied=True)
+        self.world.keep(replace(entry, by="headrace", rule="gain"))
         now = self.plan.current()
         if now is None:
             raise RuntimeError("the demo runs without a plan")
@@ -121,7 +129,10 @@ class Improvement:
 
 
 def run_demo(folder: Path, say: Say) -> DemoRun:
-    """Run word count under storm-even's plan, and go on under a better one without stopping."""
+    """Run word count under storm-even's plan, and go on under a better one without stopping.
+
+    The folder is the run's: it keeps the batches, the telemetry and the decision.
+    """
     from headrace.control.live import on_fleet
     from headrace.control.on_spark import plan_first
     from headrace.control.prediction import median_figures
@@ -131,21 +142,22 @@ def run_demo(folder: Path, say: Say) -> DemoRun:
     from headrace.run.fleet import local_fleet
     from headrace.run.machines import machines_for
 
+    folder = folder.resolve()  # workers have a folder of their own
     cluster, telemetry = fleet_cluster(), folder / "telemetry"
     nodes = nodes_of(cluster)
     topology = topology_of(load("word-count"), {**OPTIONS, "out": str(folder / "counts")})
     first = plan_first(topology, nodes, "storm-even")
     say(f"starting a fleet of {len(nodes)} workers on this machine ..")
     with (
-        local_fleet(machines_for(nodes), folder / "fleet") as fleet,
+        tempfile.TemporaryDirectory(prefix="headrace-demo-") as scratch,
+        local_fleet(machines_for(nodes), Path(scratch)) as fleet,
         on_fleet(fleet, "headrace-demo") as site,
     ):
         plan = site.put_in_force(topology, first)
-        store = folder / "decisions"
-        world = site.watch(topology, plan, cluster, telemetry, store, window_s=1)
+        world = site.watch(topology, plan, cluster, telemetry, folder, window_s=1)
         halves = Improvement(world, plan, say)
         settings = Settings(
-            folder / "run", batches=MOST_COLD + AFTER, telemetry=telemetry, listen=halves.listen
+            folder, batches=MOST_COLD + AFTER, telemetry=telemetry, listen=halves.listen
         )
         say("waiting until Java is warm, that is until batches get no quicker ..")
         site.run(topology, plan, settings)

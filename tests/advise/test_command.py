@@ -63,7 +63,7 @@ def test_the_page_draws_the_curve_and_the_timeline(tmp_path: Path) -> None:
     page = (tmp_path / "a.html").read_text()
     assert page.count("<svg") == 2
     assert "Time against cost" in page
-    assert "stage 1 (collect at app.py:1), replay: 3 s to 5 s" in page
+    assert "stage 1 (collect at app.py:1), replayed: 3 s to 5 s" in page
     advice = hr.advise(log)
     assert advice.html() == hr.advise(log).html()
     assert "<svg" in advice._repr_html_()  # pyright: ignore[reportPrivateUsage]

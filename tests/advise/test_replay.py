@@ -261,3 +261,28 @@ def test_random_work_agrees_with_the_other_list_scheduler() -> None:
         for slots in (1, 2, 5):
             fleet = (Slots(0.0, None, slots, slots, 0),)
             assert replay(work, fleet).wall_s == pytest.approx(list_schedule(work, slots))
+
+
+def test_a_heavy_key_is_not_taken_for_a_cold_slot() -> None:
+    """Eight tasks of 1 s on two slots, the third with ten times the records and the time."""
+    book = LogBook()
+    book.executor("1", 2)
+    spans = [(0.0, 1.0), (0.0, 1.0), (1.0, 11.0), *((1.0 + i, 2.0 + i) for i in range(7))]
+    book.job(0, 0, 11, {0: []})
+    book.stage(0, 0, 11, spans, records=[100, 100, 1000, *[100] * 7])
+    book.end(11)
+    assert not any(prepare(book.trace()).stages[0].cold_s)
+
+
+def test_executors_are_ready_although_another_job_takes_their_slots() -> None:
+    """The first stage's two tasks wait for ten of a job that came after it, by its number."""
+    book = LogBook()
+    book.executor("1", 1)
+    book.job(1, 0, 12, {0: []})
+    book.stage(0, 0, 12, [(0, 1), (11, 12)])
+    book.job(0, 0.5, 11, {1: []})
+    book.stage(1, 0.5, 11, waves(10, 1, 1, 1))
+    book.end(12)
+    work = prepare(book.trace())
+    assert work.fleet[0].ready_s is None
+    assert replay(work).wall_s == pytest.approx(12.0)

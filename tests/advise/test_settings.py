@@ -62,6 +62,20 @@ def test_dynamic_allocation_gets_a_limit_not_a_count() -> None:
     assert "spark.executor.instances" not in found
 
 
+def test_dynamic_allocation_does_not_start_with_more_than_its_limit() -> None:
+    settings = {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": "0",
+        "spark.dynamicAllocation.initialExecutors": "9",
+        "spark.executor.instances": "50",
+    }
+    found = values(advise_on(two_stage_app(settings).trace()))
+    most = found["spark.dynamicAllocation.maxExecutors"]
+    assert found["spark.dynamicAllocation.initialExecutors"] == most
+    assert found["spark.executor.instances"] == most
+    assert "spark.dynamicAllocation.minExecutors" not in found
+
+
 def test_a_local_application_is_advised_on_its_cores() -> None:
     book = LogBook(settings={"spark.master": "local[2]"})
     book.executor("driver", 2)

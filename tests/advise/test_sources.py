@@ -261,3 +261,31 @@ def test_strangers_logs_are_reproduced_and_no_figure_is_impossible(path: Path) -
     own = next(p for p in advice.curve if (p.executors, p.cores) == size)
     assert own.wall_s == pytest.approx(advice.trace.wall_s, rel=0.25)
     assert advice.chosen.wall_s <= 1.06 * own.wall_s
+
+
+def test_an_event_with_figures_that_are_none_is_passed_over_as_one() -> None:
+    """Half an attempt would leave columns of unequal lengths."""
+    book = two_stage_app()
+    ends = [e for e in book.events if e["Event"] == "SparkListenerTaskEnd"]
+    ends[0]["Task Metrics"]["Executor Run Time"] = "soon"
+    ends[1]["Task Info"]["Launch Time"] = 2**70
+    book.events.append({"Event": "SparkListenerDriverAccumUpdates", "accumUpdates": [""]})
+    trace = book.trace()
+    assert "3 lines are not events of Spark" in " ".join(trace.notes)
+    first = trace.stages[0].attempts
+    assert {len(column) for column in first.metrics.values()} == {len(first)} == {6}
+
+
+def test_reports_of_a_query_are_in_the_order_of_their_triggers() -> None:
+    book = two_stage_app()
+    for minute in (2, 0, 1):
+        progress = {"id": "q", "timestamp": f"2026-01-01T00:0{minute}:00.000Z", "numInputRows": 1}
+        book.events.append(
+            {
+                "Event": "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent",
+                "progress": {**progress, "durationMs": {"triggerExecution": "NaN", "addBatch": 9}},
+            }
+        )
+    reports = book.trace().progress
+    assert [r.at_ms for r in reports] == sorted(r.at_ms for r in reports)
+    assert reports[0].duration_ms == {"addBatch": 9.0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,14 @@ import pytest
 
 from headrace.advise.curve import Point, choose_point, knee, price_of
 from headrace.advise.report import advise_on, prepare
-from headrace.advise.tasks import TaskCost, evened, repartition, task_cost, without_stragglers
+from headrace.advise.tasks import (
+    TaskCost,
+    evened,
+    fetch_from,
+    repartition,
+    task_cost,
+    without_stragglers,
+)
 from headrace.advise.what_if import WhatIf, is_adaptive, replay_with, wanted_tasks
 from headrace.advise.work import StageWork, slots_of, work_of
 from headrace.errors import Infeasible, InvalidInput
@@ -96,19 +104,30 @@ CURVE = [
 
 
 def test_a_deadline_takes_the_cheapest_a_budget_the_fastest() -> None:
-    assert choose_point(CURVE, 60, deadline_s=50, budget=None)[0].executors == 4
-    assert choose_point(CURVE, 60, deadline_s=None, budget=0.15)[0].executors == 2
+    assert choose_point(CURVE, CURVE[1], deadline_s=50, budget=None)[0].executors == 4
+    assert choose_point(CURVE, CURVE[1], deadline_s=None, budget=0.15)[0].executors == 2
     with pytest.raises(Infeasible, match="8 take 40 s"):
-        choose_point(CURVE, 60, deadline_s=10, budget=None)
+        choose_point(CURVE, CURVE[1], deadline_s=10, budget=None)
     with pytest.raises(Infeasible, match=r"the least is 0\.11"):
-        choose_point(CURVE, 60, deadline_s=None, budget=0.01)
+        choose_point(CURVE, CURVE[1], deadline_s=None, budget=0.01)
     with pytest.raises(InvalidInput, match="one of them"):
-        choose_point(CURVE, 60, deadline_s=1, budget=1)
+        choose_point(CURVE, CURVE[1], deadline_s=1, budget=1)
 
 
 def test_the_knee_does_not_ask_to_wait_longer_than_before() -> None:
-    assert knee(CURVE, 100).executors == 2
-    assert knee(CURVE, 45).executors == 4
+    assert knee(CURVE, replace(CURVE[1], wall_s=100)).executors == 2
+    assert knee(CURVE, replace(CURVE[1], wall_s=45)).executors == 4
+
+
+def test_the_knee_is_at_most_twice_what_the_log_had() -> None:
+    """From 100 s on one executor to 26 s on four, for hardly more: in two steps."""
+    curve = [Point(n, 1, 100 / n + 1, 0.03 + 0.001 * n, None) for n in (1, 2, 3, 4)]
+    chosen, why = choose_point(curve, curve[0], deadline_s=None, budget=None)
+    assert chosen.executors == 2
+    assert why == (
+        "twice the log's at most: 4 executors of 1 core may be better, and a log of this will tell"
+    )
+    assert choose_point(curve, curve[1], deadline_s=None, budget=None)[0].executors == 4
 
 
 def test_a_price_is_that_of_the_cheapest_machine_that_holds_an_executor() -> None:
@@ -129,3 +148,29 @@ def test_money_and_core_hours_of_the_curve() -> None:
     own = next(p for p in advice.curve if p.executors == 2)
     assert own.core_hours == pytest.approx(4 * 7 / 3600)
     assert own.cost == pytest.approx(2 * 7 * 0.001)
+
+
+def test_what_a_task_waits_for_other_executors_follows_their_number() -> None:
+    """On 4 executors 3 of 4 blocks are elsewhere, on 2 a half, on 1 none."""
+    four = replace(stage([1.0, 2.0]), fetch_s=np.array([0.3, 0.6]))
+    assert fetch_from(four, 4, 4).task_s.tolist() == [1.0, 2.0]
+    assert fetch_from(four, 4, 2).task_s.tolist() == pytest.approx([0.9, 1.8])
+    assert fetch_from(four, 4, 1).task_s.tolist() == pytest.approx([0.7, 1.4])
+    assert fetch_from(four, 1, 4).task_s.tolist() == [1.0, 2.0]  # a log of one cannot tell
+
+
+def test_an_executor_that_has_just_come_is_not_given_back() -> None:
+    """Two come at 100 s and idle for 50 s until the first job; the idle timeout is 60 s."""
+    settings = {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": "0",
+        "spark.dynamicAllocation.executorIdleTimeout": "60s",
+    }
+    book = LogBook(settings=settings)
+    for name in ("1", "2"):
+        book.executor(name, 1, at=100.0)
+    book.job(0, 150, 160, {0: []})
+    book.stage(0, 150, 160, [(150, 160), (150, 160)])
+    book.end(160)
+    trace = book.trace()
+    assert replay_with(trace, prepare(trace), WhatIf()).wall_s == pytest.approx(160.0)

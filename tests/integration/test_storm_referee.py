@@ -8,11 +8,12 @@ import pytest
 
 from headrace.errors import Unsupported
 from headrace.lab.storm_problems import draw_storm_cluster
-from headrace.lab.storm_referee import RULES, Verdict, referee, referee_command
+from headrace.lab.storm_referee import RULES, Verdict, referee
 from headrace.model.build import build
 from headrace.model.problem import Problem
 from headrace.model.production import production
 from headrace.model.read import validated
+from headrace.storm.nimbus import java_command
 
 # Beside the repository, where the machine has them.
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -21,7 +22,7 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
 def verdicts(problems: list[Problem], rule: str) -> list[Verdict]:
     """What the referee says; skipped where Storm's classes are not to be had."""
     try:
-        java = referee_command(RULES[rule])
+        java = java_command(RULES[rule].storm)
     except Unsupported as refusal:
         pytest.skip(f"Storm's classes are not to be had: {refusal.message}")
     return referee(problems, RULES[rule], java)

@@ -10,14 +10,14 @@ import pytest
 
 from headrace.errors import InvalidInput, Unsupported
 from headrace.storm import jars
-from headrace.storm.jars import VERSION, checksum, file_name, find_jars, locked, wrong_jars
+from headrace.storm.jars import VERSION, checksum, file_name, find_jars, wrong_jars
 from headrace.storm.plugin import sources
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_lock_names_storm_a_compiler_and_a_checksum_for_each() -> None:
-    lock = locked(VERSION)
+    lock = jars.locked(VERSION)
     assert f"org.apache.storm:storm-server:{VERSION}" in lock
     assert jars.COMPILER in lock
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in lock.values())
@@ -66,7 +66,11 @@ def test_a_jar_that_is_not_the_known_one_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path))
-    monkeypatch.setattr(jars, "locked", lambda version: {"g:a:1": "0" * 64})
+
+    def locked(version: str) -> dict[str, str]:
+        return {"g:a:1": "0" * 64}
+
+    monkeypatch.setattr(jars, "locked", locked)
     fake_ways(monkeypatch, b"jar", None)
     with pytest.raises(Unsupported, match=re.escape("a-1.jar")):
         find_jars(VERSION)

@@ -14,6 +14,7 @@ from headrace.model.problem import UNPLACED
 from headrace.model.read import validated
 from headrace.planner import place
 from headrace.storm.state import (
+    NO_CYCLES,
     State,
     current_plan,
     describe,
@@ -90,7 +91,8 @@ def test_every_scheduler_of_storm_gives_nimbus_a_place_for_every_executor(by: st
     if by in ("p-scheduler", "t3-scheduler", "i-scheduler"):
         pytest.importorskip("pymetis")
     state = read_state(cluster(word_count()))
-    planned = place(problem_of(state), by)
+    content = describe(state, {}, {}, {}, acks=by not in NO_CYCLES)
+    planned = place(build(validated(content, {})), by)
     plans = plans_for_nimbus(state, planned.problem, planned.assignment, "plan-1")
     names = {e.name for e in state.topologies[0].executors}
     assert set(plans) == {"wc-1-100"}
@@ -119,25 +121,60 @@ def test_tasks_of_one_executor_have_its_name() -> None:
     assert names["wc"] == {"split.1": "split.1", "split.2": "split.1", "split.3": "split.2"}
 
 
+def two_streams() -> dict[str, Any]:
+    """Word count with a second stream from split to count."""
+    content = word_count()
+    more = {"from": "split", "stream": "tick", "grouping": "all"}
+    content["components"]["count"]["inputs"].append(more)
+    return content
+
+
 def test_measured_pairs_of_executors_that_are_gone_are_left_out() -> None:
-    rows = [["split.1", "__acker.1", 5.0, 50.0], ["split.9", "__acker.1", 5.0, 50.0]]
-    found = describe(read_state(cluster(word_count())), {}, {"traffic": rows}, {})
+    rows = [["split.1", "count.1", 5.0, 50.0], ["split.9", "count.1", 5.0, 50.0]]
+    found = describe(read_state(cluster(two_streams())), {}, {"traffic": rows}, {})
     assert found["traffic"] == rows[:1]
 
 
 def test_pairs_are_planned_on_only_where_streams_do_not_say_it() -> None:
-    rows = [["split.1", "count.1", 5.0, 50.0], ["__acker.1", "sentence.1", 5.0, 50.0]]
-    streams = [
-        {"from": "sentence", "to": "split", "stream": "default", "tuples_per_s": 50.0,
-         "selectivity": 1.0},
-        {"from": "split", "to": "__acker", "stream": "default", "tuples_per_s": 50.0,
-         "selectivity": 1.0},
-    ]  # fmt: skip
+    rows = [["split.1", "count.1", 5.0, 50.0], ["sentence.1", "split.1", 5.0, 50.0]]
+    streams = [stream("sentence", "split"), stream("split", "__acker"), stream("split", "count")]
     measured = {"traffic": rows, "streams": streams}
-    found = describe(read_state(cluster(word_count())), {}, measured, {})
-    assert found["traffic"] == rows[1:]
+    found = describe(read_state(cluster(two_streams())), {}, measured, {})
+    assert found["traffic"] == rows[:1]
     assert [(s["from"], s["to"]) for s in found["streams"]] == [("sentence", "split")]
     assert found["topology"]["components"]["sentence"]["rate"] == 50
+
+
+def stream(source: str, target: str) -> dict[str, Any]:
+    return {"from": source, "to": target, "stream": "default", "tuples_per_s": 50.0,
+            "selectivity": 1.0}  # fmt: skip
+
+
+def test_shuffle_is_load_aware_unless_the_topology_turns_it_off() -> None:
+    def grouping(**conf: Any) -> str:
+        content = word_count()
+        content["conf"] |= conf
+        found = describe(read_state(cluster(content)), {}, {}, {})
+        return found["topology"]["components"]["split"]["inputs"]["sentence"][0]["grouping"]
+
+    assert grouping() == "load-aware"
+    assert grouping(**{"topology.disable.loadaware.messaging": True}) == "shuffle"
+
+
+def test_ackers_that_get_nothing_are_components_without_streams() -> None:
+    state = read_state(cluster(word_count()))
+    acked = describe(state, {}, {"streams": [stream("split", "__acker")]}, {})["topology"]
+    silent = describe(state, {}, {"streams": [stream("sentence", "split")]}, {})["topology"]
+    assert acked["ackers"] == 1
+    assert "__acker" not in acked["components"]
+    assert "ackers" not in silent
+    assert silent["components"]["__acker"]["tasks"] == 1
+
+
+def test_what_an_acker_costs_is_planned_with() -> None:
+    measured = {"profile": {"__acker": {"*": {"cpu_ms": 0.5}}}}
+    problem = problem_of(read_state(cluster(word_count())), measured)
+    assert problem.task_count == 7
 
 
 def test_executors_that_are_elsewhere_are_found() -> None:
@@ -170,8 +207,7 @@ def test_what_is_no_state_is_refused(content: Any) -> None:
 
 
 def test_shares_of_keys_reach_the_problem() -> None:
-    stream = {"from": "split", "to": "count", "stream": "default", "tuples_per_s": 100.0}
-    measured = {"streams": [{**stream, "selectivity": 1.0, "shares": [0.9, 0.1]}]}
+    measured = {"streams": [{**stream("split", "count"), "shares": [0.9, 0.1]}]}
     problem = problem_of(read_state(cluster(word_count())), measured)
     count = problem.components.index("count")
     [found] = [s for s in problem.streams if s.target == count]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ class Trial:
 
 
 @pytest.fixture
-def trial(tmp_path: Path) -> Iterator[Trial]:
+def trial(tmp_path: Path) -> Trial:
     world = OnStorm(tmp_path)
     found = Trial(world)
     world.clock = lambda: found.now

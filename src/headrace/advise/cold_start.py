@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from headrace.advise.tasks import HEAVY, size_of_tasks
 from headrace.advise.work import StageWork, Work
-from headrace.model.arrays import Floats, Ints
+from headrace.model.arrays import Bools, Floats, Ints
 from headrace.observe.spark_log.trace import SUCCEEDED, StageRun, Trace
 
 WAVES = 3  # after so many tasks a slot is warm
@@ -40,15 +41,16 @@ def _fit(stage: StageWork, run: StageRun, slots: dict[int, int]) -> StageWork:
     wave, took = waves(run, slots)
     if len(wave) != len(stage.task_s):  # retried tasks: no clear order
         return stage
-    warm = took[wave >= WAVES]
+    like = _alike(stage)  # a task with a heavy key is long, not cold
+    warm = took[like & (wave >= WAVES)]
     if len(warm) < WAVES:
-        warm = took[wave >= 1]
+        warm = took[like & (wave >= 1)]
     if len(warm) < 2:
         return stage  # one wave only: nothing tells a cold slot from a large task
     usual = float(np.median(warm))
     extra: list[float] = []
     for number in range(min(WAVES, int(wave.max()))):
-        mine = took[wave == number]
+        mine = took[like & (wave == number)]
         extra.append(max(float(np.median(mine)) - usual, 0.0) if len(mine) else 0.0)
     cold_s = tuple(value if value >= FELT_S else 0.0 for value in extra)
     if not any(cold_s):
@@ -57,6 +59,15 @@ def _fit(stage: StageWork, run: StageRun, slots: dict[int, int]) -> StageWork:
     least = float(warm.min())
     base = np.maximum(stage.task_s - table[wave], np.minimum(stage.task_s, least))
     return replace(stage, task_s=base, cold_s=cold_s)
+
+
+def _alike(stage: StageWork) -> Bools:
+    """The tasks that read about as much as most."""
+    sizes = size_of_tasks(stage)
+    if sizes is None:
+        return np.ones(len(stage.task_s), np.bool_)
+    middle = float(np.median(sizes))
+    return (sizes <= HEAVY * middle) & (HEAVY * sizes >= middle)
 
 
 def waves(run: StageRun, slots: dict[int, int]) -> tuple[Ints, Floats]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.advise.what_if import Shape, WhatIf, replay_with, shape_of
 from headrace.advise.work import Work
 from headrace.errors import Infeasible, InvalidInput
-from headrace.figures import duration, number
+from headrace.figures import duration, number, plural
 from headrace.observe.spark_log.trace import Trace
 
 FACTORS = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 MOST_EXECUTORS = 4096
 SLOWER = 0.05  # than before: what the knee may cost in time
 LEAST_GAIN = 0.02  # of the time: less is not worth another executor
+MOST_GROWTH = 2.0  # times what the log had: beyond, what executors cost each other is in no log
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +111,9 @@ def point_at(
 
 
 def choose_point(
-    curve: Sequence[Point], own_wall_s: float, *, deadline_s: float | None, budget: float | None
+    curve: Sequence[Point], own: Point, *, deadline_s: float | None, budget: float | None
 ) -> tuple[Point, str]:
-    """The point to take, and why: by a deadline, by a budget, or the knee."""
+    """The point to take instead of the log's own, and why: a deadline, a budget, or the knee."""
     if deadline_s is not None and budget is not None:
         raise InvalidInput("a deadline and a budget: give one of them")
     if deadline_s is not None:
@@ -141,17 +143,26 @@ def choose_point(
             )
         chosen = min(paid, key=lambda p: (p.wall_s, p.spent))
         return chosen, f"the fastest for at most {number(budget)} {unit}"
-    return knee(curve, own_wall_s), (
-        "the knee of the curve: beyond it, time costs more than it is worth"
-    )
+    chosen = knee(curve, own)
+    further = knee(curve, own, growth=math.inf)
+    why = "the knee of the curve: beyond it, time costs more than it is worth"
+    if further.executors * further.cores > chosen.executors * chosen.cores:
+        why = (
+            f"twice the log's at most: {plural(further.executors, 'executor')} of "
+            f"{plural(further.cores, 'core')} may be better, and a log of this will tell"
+        )
+    return chosen, why
 
 
-def knee(curve: Sequence[Point], own_wall_s: float) -> Point:
+def knee(curve: Sequence[Point], own: Point, *, growth: float = MOST_GROWTH) -> Point:
     """The least time times cost: there, a percent less time costs a percent more.
 
-    Who asks for nothing does not ask to wait longer: points much slower than before are left out.
+    Who asks for nothing does not ask to wait longer: points much slower than before are left out,
+    and so are those too far from what the log shows.
     """
-    curve = [p for p in curve if p.wall_s <= own_wall_s * (1 + SLOWER)] or curve
+    most = growth * own.executors * own.cores
+    near = [p for p in curve if p.executors * p.cores <= most] or curve
+    curve = [p for p in near if p.wall_s <= own.wall_s * (1 + SLOWER)] or near
     best = min(curve, key=lambda p: (p.wall_s * max(p.spent, 1e-12), p.executors * p.cores))
     alike = [
         p

@@ -52,12 +52,21 @@ def _ready(work: Work, trace: Trace, runs: dict[tuple[int, int], StageRun]) -> t
     ended_s = (run.completed_ms - trace.start_ms) / 1000 - first.tail_s
     submitted_s = (run.submitted_ms - trace.start_ms) / 1000
     here = [s for s in alike if s.added_s < ended_s]
-    took = makespan(chains(first), max(1, sum(s.slots for s in here)))
+    slots = max(1, sum(s.slots for s in here))
+    beside_s = sum(_busy_until(r, run.completed_ms) for r in runs.values() if r is not run)
+    # Another job's stage may take the slots first.
+    took = max(makespan(chains(first), slots), (sum(chains(first)) + beside_s) / slots)
     began_s = ended_s - took
     expected_s = max(submitted_s, min((s.added_s for s in here), default=submitted_s))
     if began_s - expected_s <= LATE_S:
         return work.fleet
     return tuple(replace(s, ready_s=began_s) if s.added_s <= began_s else s for s in work.fleet)
+
+
+def _busy_until(run: StageRun, end_ms: int) -> float:
+    """Slot seconds of the tasks of a stage that ended by then."""
+    done = run.attempts.finish_ms <= end_ms
+    return float(run.attempts.duration_ms[done].sum()) / 1000
 
 
 def _stage_start(

@@ -96,7 +96,8 @@ class Replay:
         self.held_since = 0.0
         self.step = 1
         self.growing = False
-        self.idle: deque[tuple[float, int]] = deque()
+        self.idle: deque[tuple[float, int]] = deque()  # since when so many slots were free
+        self.free_before = 0  # what was free before the first of them: nobody was there
 
     def run(self) -> Outcome:
         for j, waits in enumerate(self.job_waits):
@@ -331,15 +332,17 @@ class Replay:
         """Give back executors that had nothing to do for the idle timeout."""
         allocation = self.allocation
         free = self.free.get(allocation.profile, 0)
-        before = free
         while self.idle and self.idle[0][0] < now - allocation.idle_s:
-            before = self.idle.popleft()[1]
-        least = min([before, free, *(count for _, count in self.idle)])
+            self.free_before = self.idle.popleft()[1]
+        least = min([self.free_before, free, *(count for _, count in self.idle)])
         spare = min(least // allocation.slots, self.executors - allocation.least)
-        if now >= allocation.idle_s and spare > 0:
+        if spare > 0:
             self.hold(now, -spare)
             self.asked -= spare
             self.change_slots(allocation.profile, -spare * allocation.slots)
+            gone = spare * allocation.slots  # they are not free again when others are looked at
+            self.free_before -= gone
+            self.idle = deque((at, count - gone) for at, count in self.idle)
         if self.events:  # else nothing is left to come, and nobody to be idle for
             self.push(now + allocation.idle_s / 4, SHRINK, 0)
 

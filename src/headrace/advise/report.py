@@ -149,10 +149,8 @@ def advise_on(
     replayed = replay(work)
     price = price_of(catalog, shape.cores, memory.asked_mb)
     curve = curve_of(trace, work, price)
-    own_s = next(
-        p.wall_s for p in curve if (p.executors, p.cores) == (shape.executors, shape.cores)
-    )
-    chosen, why = choose_point(curve, own_s, deadline_s=deadline_s, budget=budget)
+    own = next(p for p in curve if (p.executors, p.cores) == (shape.executors, shape.cores))
+    chosen, why = choose_point(curve, own, deadline_s=deadline_s, budget=budget)
     streams = streams_of(trace, work)
     if streams and deadline_s is None and budget is None:
         chosen = enough_for(streams, curve) or max(curve, key=lambda p: p.executors * p.cores)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headrace.advise.curve import Point
+from headrace.advise.curve import MOST_GROWTH, Point
 from headrace.advise.memory import LEAST_OVERHEAD_MB, OVERHEAD, SPARE, Memory
 from headrace.advise.what_if import (
     MB,
@@ -23,7 +23,14 @@ from headrace.observe.spark_log.trace import Trace
 
 WORTH = 0.02  # of the wall time: what a change must save to be advised
 STEP_MB = 256
+MOST_PARTITIONS = 100_000  # beyond, the driver is what is slow
 GC_FINE = 0.05
+# With how many executors dynamic allocation starts, and to how many it goes back.
+STARTING = (
+    "spark.dynamicAllocation.minExecutors",
+    "spark.dynamicAllocation.initialExecutors",
+    "spark.executor.instances",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ def settings_for(
     more, unknown = _memory(trace, memory)
     found += more
     partitions, silent = _partitions(trace, work, chosen)
-    return found + partitions, unknown + silent + _silent(trace, work)
+    return found + partitions, unknown + silent + _silent(trace, work, chosen)
 
 
 def _executors(trace: Trace, work: Work, chosen: Point, why: str) -> list[Setting]:
@@ -60,6 +67,10 @@ def _executors(trace: Trace, work: Work, chosen: Point, why: str) -> list[Settin
     if is_dynamic(trace):
         name = "spark.dynamicAllocation.maxExecutors"
         found.append(Setting(name, str(chosen.executors), f"{why}; at most {was}; {promise}"))
+        for lower in STARTING:
+            if (stated := trace.setting(lower)).isdecimal() and int(stated) > chosen.executors:
+                reason = f"{stated} before: no more than there may be at most"
+                found.append(Setting(lower, str(chosen.executors), reason))
     else:
         name = "spark.executor.instances"
         found.append(Setting(name, str(chosen.executors), f"{why}; {was}; {promise}"))
@@ -149,7 +160,8 @@ def _partitions(trace: Trace, work: Work, chosen: Point) -> tuple[list[Setting],
     candidates = {max(slots, 2), 2 * slots, 3 * slots, math.ceil(size / (128 * MB)) or 1}
     before = chosen.wall_s
     best, count = before, None
-    for partitions in sorted(c for c in candidates if c >= math.ceil(size / (200 * MB))):
+    least = math.ceil(size / (200 * MB))
+    for partitions in sorted(c for c in candidates if least <= c <= MOST_PARTITIONS):
         what_if = WhatIf(executors=chosen.executors, cores=chosen.cores, partitions=partitions)
         wall_s = replay_with(trace, work, what_if).wall_s
         if wall_s < best * (1 - 1e-3):
@@ -180,11 +192,18 @@ def _adaptive_size(trace: Trace, slots: int, size: float) -> tuple[list[Setting]
     return [Setting(name, f"{round(wanted / MB)}m", reason)], []
 
 
-def _silent(trace: Trace, work: Work) -> list[str]:
+def _silent(trace: Trace, work: Work, chosen: Point) -> list[str]:
     """What one log cannot show."""
     found: list[str] = []
     shape = shape_of(trace, work)
     slots = shape.executors * shape.slots
+    if shape.executors == 1 and not shape.local and any(reads_shuffle(r) for r in trace.stages):
+        found.append("one executor only: what tasks would wait for blocks of others")
+    if chosen.executors * chosen.cores > MOST_GROWTH * shape.executors * shape.cores:
+        found.append(
+            f"{chosen.executors} executors are more than twice the log's: what they cost each "
+            "other may make the promise too good; better go there in steps, with a log of each"
+        )
     single = [s for s in work.stages if 1 < len(s.task_s) <= slots]
     if single and len(single) == len([s for s in work.stages if len(s.task_s) > 1]):
         found.append(
@@ -193,7 +212,5 @@ def _silent(trace: Trace, work: Work) -> list[str]:
         )
     if all(not run.attempts.known("cpu_ms") for run in trace.stages):
         found.append("CPU: this version of Spark does not count it; what waits is not known")
-    if not trace.ended:
-        found.append("the application did not end: the time after the log's end is not in it")
     found.append("other cores per executor: how tasks share a machine's disk, network and caches")
     return found

@@ -146,7 +146,7 @@ def _megabytes(count: float | None) -> float | None:
 
 
 def backlog(p: QueryProgress) -> float | None:
-    """Rows behind the newest offset, of sources that say it (Kafka, rate); None: no source does."""
+    """Rows behind the newest offset, of sources that say it (Kafka); None: no source does."""
     found: list[float] = []
     for source in p.sources:
         metrics = source.get("metrics") or {}
@@ -154,8 +154,6 @@ def backlog(p: QueryProgress) -> float | None:
         if behind is not None:
             parts = len(re.findall(r"\d+\"?\s*:", str(source.get("endOffset") or ""))) or 1
             found.append(behind * parts)
-        elif (rows := finite(metrics.get("numBytesOutstanding"))) is not None:
-            found.append(rows)
     return sum(found) if found else None
 
 

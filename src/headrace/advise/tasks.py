@@ -70,7 +70,18 @@ def repartition(stage: StageWork, count: int, cost: TaskCost) -> StageWork:
         total = np.interp(edges, np.arange(len(rest) + 1), np.concatenate([[0.0], np.cumsum(rest)]))
         rest = np.diff(total)
     changed = np.concatenate([rest, work[heavy]]) + cost.fixed_s
-    return replace(stage, task_s=changed, retries={}, records=None, bytes_in=None)
+    return replace(stage, task_s=changed, retries={}, records=None, bytes_in=None, fetch_s=None)
+
+
+def fetch_from(stage: StageWork, before: int, after: int) -> StageWork:
+    """On another number of executors: of n, each has its share and fetches the other n - 1.
+
+    What a single executor would wait for others is in no log of it, and stays 0.
+    """
+    if stage.fetch_s is None or before == after or before < 2:
+        return stage
+    more = (1 - 1 / after) / (1 - 1 / before) - 1
+    return replace(stage, task_s=np.maximum(stage.task_s + more * stage.fetch_s, 0.0))
 
 
 def evened(stage: StageWork) -> StageWork:

@@ -9,6 +9,7 @@ from statistics import median
 from headrace.advise.replay import Allocation, Outcome, replay
 from headrace.advise.tasks import (
     at_speed,
+    fetch_from,
     repartition,
     task_cost,
     without_stragglers,
@@ -135,13 +136,15 @@ def _number(trace: Trace, name: str, default: float) -> float:
         return default
 
 
-def change_tasks(trace: Trace, work: Work, change: WhatIf, slots: int) -> Work:
+def change_tasks(
+    trace: Trace, work: Work, change: WhatIf, slots: int, executors: tuple[int, int]
+) -> Work:
     """The work with its tasks as the change has them, and as adaptive execution would cut them."""
     runs = {(run.id, run.attempt): run for run in trace.stages}
     stages: list[StageWork] = []
     for stage in work.stages:
         run = runs[(stage.id, stage.attempt)]
-        changed = stage
+        changed = fetch_from(stage, *executors)
         if change.no_stragglers:
             changed = without_stragglers(changed)
         count = wanted_tasks(trace, run, change.partitions, slots)
@@ -212,7 +215,7 @@ def replay_with(trace: Trace, work: Work, change: WhatIf) -> Outcome:
     slots = (
         shape.slots if cores == shape.cores else slots_of(trace, cores, shape.profile, resources)
     )
-    changed = change_tasks(trace, work, change, executors * slots)
+    changed = change_tasks(trace, work, change, executors * slots, (shape.executors, executors))
     if is_dynamic(trace) and not shape.local:
         others = fleet_for(work, shape, 0, slots, cores)
         return replay(changed, others, allocation_for(trace, work, shape, executors, slots, cores))

@@ -38,6 +38,7 @@ class StageWork:
     tail_s: float  # from the last task to the end of the stage: results brought to the driver
     records: Floats | None  # [tasks] what each read; None: not counted
     bytes_in: Floats | None  # [tasks]
+    fetch_s: Floats | None = None  # [tasks] what each waited for blocks of other executors
     cold_s: tuple[float, ...] = ()  # what the first, second, .. task of a slot takes longer
 
 
@@ -218,6 +219,7 @@ def _stages(job: Job, runs: Sequence[StageRun], first: int) -> list[StageWork]:
         tail_ms = 0 if last_ms is None else max(_completed(run) - last_ms, 0)
         records = _read(run, ("input_records", "shuffle_records"))
         read = _read(run, ("input_bytes", "shuffle_bytes"))
+        fetch = run.attempts.metrics["fetch_wait_ms"] / 1000
         found.append(
             StageWork(
                 id=run.id,
@@ -231,6 +233,7 @@ def _stages(job: Job, runs: Sequence[StageRun], first: int) -> list[StageWork]:
                 tail_s=tail_ms / 1000,
                 records=None if records is None else records[order],
                 bytes_in=None if read is None else read[order],
+                fetch_s=np.nan_to_num(fetch[order]) if np.isfinite(fetch).any() else None,
             )
         )
     return found

@@ -29,6 +29,7 @@ from headrace.cli import (
     profiling,
     run,
     schedulers,
+    serving,
     simulating,
     storm,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "profiling",
     "run",
     "schedulers",
+    "serving",
     "simulating",
     "storm",
 ]

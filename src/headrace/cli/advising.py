@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.options import JSON, OUT
+from headrace.cli.serving import Serving, serving
 from headrace.cli.shared import deliver, echo, main, print_json
 from headrace.errors import InvalidInput
 
@@ -57,6 +58,7 @@ class Span(click.ParamType[float]):
     show_default=True,
     help="With --follow: seconds between looks.",
 )
+@serving("Show it in a browser, and try changes there, until Ctrl-C.")
 @OUT
 @JSON
 def advise(
@@ -67,6 +69,7 @@ def advise(
     catalog: str | None,
     follow: bool,
     every: float,
+    serving: Serving,
     out: str | None,
     as_json: bool,
     **change: Any,
@@ -103,6 +106,7 @@ def advise(
         out,
         lambda: found[0].html(command=command),
     )
+    serving.show(advice=found)
 
 
 def _answer(advice: Advice, asked: dict[str, Any]) -> dict[str, Any]:

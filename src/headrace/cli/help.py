@@ -194,6 +194,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "headrace lab calibrate --seconds 10",
         "headrace lab calibrate --out table.json",
     ),
+    "lab storm-referee": (
+        "headrace lab storm-referee",
+        "headrace lab storm-referee app.yaml --rule 2.3",
+    ),
 }  # by the command's name, without `headrace`
 
 

@@ -242,17 +242,17 @@ def run_referee(
 ) -> None:
     """Compare storm-even and storm-ras with Storm's own schedulers, executor by executor."""
     from headrace.lab.storm_problems import draw_storm_cluster
-    from headrace.lab.storm_referee import RULES, referee, referee_command
-    from headrace.library import load
+    from headrace.lab.storm_referee import RULES, referee
     from headrace.model.build import build
-    from headrace.model.read import validated
+    from headrace.model.read import read, validated
+    from headrace.storm.nimbus import java_command
 
-    problems = {name: load(name).problem for name in files} or {
+    problems = {name: build(read([name])) for name in files} or {
         f"random {seed}": build(validated(draw_storm_cluster(seed), {})) for seed in range(clusters)
     }
     rows: list[dict[str, object]] = []
     for rule in rules or RULES:
-        java = referee_command(RULES[rule], lambda words: echo(words, err=True))
+        java = java_command(RULES[rule].storm, lambda words: echo(words, err=True))
         verdicts = referee(list(problems.values()), RULES[rule], java)
         for name, verdict in zip(problems, verdicts, strict=True):
             rows.append({"rule": rule, "problem": name, "equal": verdict.equal, **asdict(verdict)})

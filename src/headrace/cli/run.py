@@ -15,6 +15,7 @@ from headrace.cli.fleet import FOLDER
 from headrace.cli.options import JSON, AlgorithmName, by_option
 from headrace.cli.run_jobs import make_job, make_topologies, show_topologies
 from headrace.cli.run_lines import Job, say, show_summaries
+from headrace.cli.serving import Serving, serving
 from headrace.cli.shared import load_case, main
 from headrace.cli.stopping import end_on_terminate, stop_on_interrupt
 from headrace.errors import InvalidInput
@@ -101,6 +102,7 @@ MASTERS = ("spark://", "k8s://", "yarn", "local")
 )
 @click.option("--first", type=AlgorithmName("place"), help="The scheduler of the first plan alone.")
 @deciding(objective="batch")
+@serving("Show it live in a browser meanwhile; the address is printed.")
 @FOLDER
 @JSON
 @click.pass_context
@@ -123,6 +125,7 @@ def run(
     by: str | None,
     first: str | None,
     loop: Deciding,
+    serving: Serving,
     folder: str,
     as_json: bool,
 ) -> None:
@@ -145,15 +148,18 @@ def run(
     end_on_terminate()
     jobs = [
         make_job(
-            topology, checkpoint, telemetry, several=len(topologies) > 1, adapts=loop.on,
+            topology, checkpoint, telemetry, several=len(topologies) > 1,
+            measures=loop.on or serving.on,
             batches=batches, once=once, interval_s=interval, on_error=on_error,
         )
         for topology in topologies
     ]  # fmt: skip
-    if cluster is None:
-        done = run_on_master(jobs, start, master, described, asked)
-    else:
-        done = run_on_fleet(jobs, start, cluster, Path(folder), asked)
+    shown = jobs[0].where if len(jobs) == 1 else jobs[0].where.parent
+    with serving.beside(shown):
+        if cluster is None:
+            done = run_on_master(jobs, start, master, described, asked)
+        else:
+            done = run_on_fleet(jobs, start, cluster, Path(folder), asked)
     show_summaries(jobs, done, as_json)
 
 

@@ -61,7 +61,7 @@ def make_job(
     telemetry: str | None,
     *,
     several: bool,
-    adapts: bool,
+    measures: bool,
     **how: Any,
 ) -> Job:
     """A topology with its folders; refused before anything starts if it cannot use them."""
@@ -73,7 +73,7 @@ def make_job(
     measured = None if telemetry is None else Path(telemetry)
     if measured is not None and several:
         measured /= topology.name
-    if measured is None and adapts:
+    if measured is None and measures:
         measured = where.resolve() / "telemetry"
     listener = Listener(topology.name if several else None)
     settings = Settings(where.resolve(), telemetry=measured, listen=listener.listen, **how)

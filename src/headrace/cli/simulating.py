@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from headrace.cli.deciding import Deciding, deciding, decision_line
 from headrace.cli.options import FILES, JSON, OUT, AlgorithmName, what_if
+from headrace.cli.serving import Serving, serving
 from headrace.cli.shared import deliver, echo, load_case, main
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from headrace.control.adaptive import Adaptive
     from headrace.library.case import Case
     from headrace.model.what_if import WhatIf
     from headrace.planner import Plan
+    from headrace.simulate.result import Simulation
 
 
 @main.command()
@@ -54,6 +61,7 @@ if TYPE_CHECKING:
 )
 @click.option("--events", type=click.Path(), help="A file of what happens while the plan runs.")
 @what_if
+@serving("Show it in a browser, moment by moment, until Ctrl-C.")
 @JSON
 @OUT
 def simulate(
@@ -71,6 +79,7 @@ def simulate(
     detail: str,
     events: str | None,
     what_if: WhatIf,
+    serving: Serving,
     as_json: bool,
     out: str | None,
 ) -> None:
@@ -86,7 +95,10 @@ def simulate(
     case = Case(apply_change(load_case(files).inputs, what_if))
     # Longer than 60 lines: a parameter for each option.
     if loop.on:
-        simulate_loop(case, plan, by, first, loop, seconds_simulated, seed, events, as_json, out)
+        done = simulate_loop(
+            case, plan, by, first, loop, seconds_simulated, seed, events, as_json, out
+        )
+        show_live(serving, lambda folder: write_loop(folder, done, case))
         return
     found = [
         simulate_plan(
@@ -120,6 +132,30 @@ def simulate(
         return simulation_page(found, command=" ".join(words))
 
     deliver(content, show, as_json, out, page=page)
+    show_live(serving, lambda folder: write_plans(folder, found, case))
+
+
+def show_live(serving: Serving, write: Callable[[Path], object]) -> None:
+    """Serve what was simulated, if that is asked for."""
+    if serving.on:
+        with tempfile.TemporaryDirectory(prefix="headrace-simulated-") as folder:
+            write(Path(folder))
+            serving.show(Path(folder))
+
+
+def write_plans(folder: Path, found: Sequence[Simulation], case: Case) -> None:
+    """Each simulated plan as a run."""
+    from headrace.serve.simulated import write_simulation
+
+    for number, one in enumerate(found, 1):
+        write_simulation(folder / f"{number}-{one.scheduler}", one, case.inputs)
+
+
+def write_loop(folder: Path, done: Adaptive, case: Case) -> None:
+    """What the loop did as a run."""
+    from headrace.serve.simulated import write_adaptive
+
+    write_adaptive(folder / "adaptive", done, case.inputs)
 
 
 def plans_to_simulate(case: Case, plan: str | None, by: tuple[str, ...]) -> list[Plan]:
@@ -144,7 +180,7 @@ def simulate_loop(
     events: str | None,
     as_json: bool,
     out: str | None,
-) -> None:
+) -> Adaptive:
     """Let the loop decide in a simulated world, and show what it did."""
     from headrace.control.adaptive import simulate_adaptive
     from headrace.library.simulation import read_events
@@ -171,3 +207,4 @@ def simulate_loop(
         echo(done.in_a_line())
 
     deliver(done.to_json(), show, as_json, out)
+    return done

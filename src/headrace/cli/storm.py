@@ -189,16 +189,19 @@ def serve(
     from headrace.spark import require_spark
     from headrace.storm.keeper import find_storm
     from headrace.storm.service import make_world, serve_until_signal
+    from headrace.storm.world import RESTART_S
 
     require_spark("storm serve")  # telemetry is read with pyarrow
     cluster = find_storm(folder)
     options, rule_given = dict(split(by_options)), dict(split(rule_options))
     find("place", by).checked_options(options)
     find("rule", rule).checked_options(rule_given)
-    settings = LoopSettings(objective, by, options, rule, rule_given, every, advise=advise)
+    settings = LoopSettings(
+        objective, by, options, rule, rule_given, every, advise=advise, restart_s=RESTART_S
+    )
     source = telemetry or (None if cluster is None else cluster.telemetry)
     address = host or ("127.0.0.1" if cluster is None else cluster.host)
-    world = make_world(store, files, cluster, source, advise=advise)
+    world = make_world(store, files, cluster, source, by)
     echo(f"answering Nimbus at http://{address}:{port}; decisions are kept in {store}", err=True)
     serve_until_signal(world, settings, say_decision, port, address)
 

@@ -13,7 +13,7 @@ from headrace.errors import InvalidInput
 from headrace.model.files import append_line
 
 NAME = "decisions.jsonl"
-Cause = Literal["rule", "lost", "back"]
+Cause = Literal["rule", "lost", "back", "approved"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,10 @@ class Entry:
     moved_mb: float = 0.0
     by: str = ""  # scheduler
     rule: str = ""
-    cause: Cause = "rule"  # or tasks had lost their node, or a plan was taken back
+    # Or tasks had lost their node, or a plan was taken back, or a person has accepted it.
+    cause: Cause = "rule"
     left: str = ""  # fingerprint of the plan that was in force before
+    proposed: str = ""  # fingerprint of the plan that was recommended only
     # What the plan in force did since the decision before; what came in; and on which nodes.
     measured: Mapping[str, float] = field(default_factory=dict[str, float])
     rate_per_s: float = 0.0

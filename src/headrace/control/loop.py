@@ -89,7 +89,7 @@ def step(world: World, settings: LoopSettings) -> Entry:
             world.apply(planned)
             entry = replace(entry, applied=True)
         elif planned is not None:
-            entry = replace(entry, plan=entry.left)
+            entry = replace(entry, plan=entry.left, proposed=entry.plan)
     except HeadraceError as error:
         entry = replace(
             entry,
@@ -160,7 +160,7 @@ def decide(
             at_s=entry.at_s,
             started_s=history[0].at_s if history else entry.at_s,
             interval_s=settings.interval_s,
-            transfer_s=found.transfer_s,
+            transfer_s=found.pause_s(settings.restart_s),
             lag=view.lag,
             error_percent=prediction_error_percent(history),
             adopted=adopted_plans(history),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -20,10 +21,11 @@ from headrace.control.history import Entry
 from headrace.control.loop import World, step
 from headrace.control.planning import LoopSettings, View
 from headrace.control.prediction import crossing_rates, emission_rates, with_batch_times
+from headrace.control.verdicts import carry_out, listens, newest_accepted, verdicts
 from headrace.errors import InvalidInput
 from headrace.model.build import build
 from headrace.model.cluster import nodes_of
-from headrace.model.document import FORMAT, Node
+from headrace.model.document import FORMAT, Node, PlanSection
 from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem, Stream
 from headrace.model.read import Inputs, validated
 from headrace.model.topology import Topology
@@ -33,7 +35,7 @@ from headrace.observe.small import is_small, observe_small, read_inventory
 from headrace.observe.source import check_folder
 from headrace.planner import Plan, place
 from headrace.run.batches import BatchDone
-from headrace.run.placement import Placement, PlanInForce
+from headrace.run.placement import Placement, PlanInForce, placement_from_section
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +73,16 @@ def inputs_on_spark(
     """The same as files."""
     tasks = dict(running.tasks) if running is not None else {}
     planned = replace(topology.with_tasks(tasks) if tasks else topology, core_per_task=True)
-    section = planned.section()
+    return measured_inputs(planned.section(), nodes, measured, rates)
+
+
+def measured_inputs(
+    section: dict[str, Any],
+    nodes: Mapping[str, Node],
+    measured: Mapping[str, Any],
+    rates: Mapping[str, float] | None = None,
+) -> Inputs:
+    """The same from a topology's section; it gets the measured rates."""
     components: dict[str, Any] = section["components"]
     streams: list[dict[str, Any]] = []
     for stream in measured.get("streams", ()):
@@ -307,6 +318,15 @@ class OnSpark:
         number = 1 + sum(entry.applied for entry in self.history())
         self.plan.set(placement_from_plan(planned, f"plan-{number}", self.nodes()))
 
+    def put_in_force(self, section: Mapping[str, Any]) -> None:
+        """Put a plan that is given by its counts and places into force."""
+        number = 1 + sum(entry.applied for entry in self.history())
+        plan = PlanSection.model_validate(section)
+        placed = placement_from_section(
+            plan, self.topology, name=f"plan-{number}", nodes=self.nodes()
+        )
+        self.plan.set(placed)
+
     def wait(self, seconds: float) -> bool:
         time.sleep(seconds)
         return True
@@ -349,15 +369,23 @@ def decide_after_batches(
     report: Callable[[Entry], None],
     do: Callable[[Action], bool] = do_at_once,
 ) -> Callable[[BatchDone], None]:
-    """A listener that decides after the first batch of every interval.
+    """A listener that decides after the first batch of every interval, or when a person has.
 
     A new plan holds from the next batch on; if decided in the `background`, from the one after.
     """
     decide = decide_when_due(world, settings, report, do)
+    seen = len(verdicts(world.store))
+    listens(world.store, settings, os.getpid())
 
     def listen(done: BatchDone) -> None:
+        nonlocal seen
         world.add_batch(done)
-        decide()
+        said = verdicts(world.store)
+        accepted = newest_accepted(said, seen)
+        if accepted is None:
+            decide()
+        elif do(lambda: report(carry_out(world, accepted))):
+            seen = len(said)
 
     return listen
 

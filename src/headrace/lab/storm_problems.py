@@ -17,12 +17,12 @@ def draw_storm_cluster(seed: int) -> Content:
     topologies = [_topology(random, f"t{g}") for g in range(random.randint(1, 4))]
     cpu, memory_mb = (_total(topologies, key) for key in ("cpu", "memory_mb"))
     nodes: Content = {}
-    room = random.uniform(1.8, 4.0)
+    room = random.uniform(2.0, 5.0)
     racks = random.randint(1, 4)
     count = random.randint(2, 14)
     for n in range(count):
         size = random.choice((0.5, 1.0, 1.0, 2.0)) * room / count
-        slots = random.randint(3, 8)
+        slots = random.randint(6, 12)
         node: Content = {
             "rack": f"r{random.randrange(racks)}",
             "cpu": max(100, round(cpu * size / 50) * 50),

@@ -8,9 +8,8 @@ our files.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +21,7 @@ from headrace.model.problem import CPU, MEMORY, UNPLACED, Assignment, Problem
 from headrace.place.building_blocks.operators import list_operators
 from headrace.place.building_blocks.storm_numbers import number_tasks
 from headrace.place.storm_even import storm_even
-from headrace.place.storm_ras import state_defaults, storm_ras
-from headrace.spark import find_java
-from headrace.storm.jars import find_jars
-from headrace.storm.plugin import find_plugin
+from headrace.place.storm_ras import Version, state_defaults, storm_ras
 
 REFEREE = "org.headrace.storm.referee.Referee"
 STRATEGY = "org.apache.storm.scheduler.resource.strategies.scheduling.DefaultResourceAwareStrategy"
@@ -37,10 +33,13 @@ class Rule:
     """One of our schedulers, and the one of Storm's that it follows."""
 
     name: str
-    by: str
-    options: Mapping[str, object]
-    strategy: str | None  # the resource-aware one; None: Storm's default scheduler
+    version: Version | None  # of storm-ras; None: storm-even
     storm: str  # the version whose classes are asked
+
+    @property
+    def strategy(self) -> str | None:
+        """The resource-aware strategy to ask; None: Storm's default scheduler."""
+        return None if self.version is None else STRATEGY
 
 
 # Storm 2.8.3 still has the strategy of 2.0 to 2.2 (DefaultResourceAwareStrategyOld), but there it
@@ -48,9 +47,9 @@ class Rule:
 RULES = {
     rule.name: rule
     for rule in (
-        Rule("storm-even", "storm-even", {}, None, "2.8.3"),
-        Rule("2.0", "storm-ras", {"version": "2.0"}, STRATEGY, "2.2.0"),
-        Rule("2.3", "storm-ras", {"version": "2.3"}, STRATEGY, "2.8.3"),
+        Rule("storm-even", None, "2.8.3"),
+        Rule("2.0", "2.0", "2.2.0"),
+        Rule("2.3", "2.3", "2.8.3"),
     )
 }
 
@@ -71,17 +70,10 @@ class Verdict:
         return self.same == self.executors
 
 
-def referee_command(rule: Rule, say: Callable[[str], None] = lambda _: None) -> list[str]:
-    """The command that starts a JVM with the classes of a rule's Storm and ours."""
-    plugin = find_plugin(find_jars(say=say))
-    path = [plugin, *find_jars(rule.storm, say).class_path]
-    return [str(find_java().home / "bin" / "java"), "-cp", os.pathsep.join(map(str, path))]
-
-
 def referee(problems: Sequence[Problem], rule: Rule, java: Sequence[str]) -> list[Verdict]:
     """Let Storm and us place problems by the same rule, and compare executor by executor.
 
-    `java` is the command that starts a JVM with Storm's classes and ours.
+    `java` starts a JVM with the classes of `rule.storm` and ours (`headrace.storm.nimbus`).
     """
     ours = [place(problem, rule) for problem in problems]
     questions = [describe(p, rule, plan) for p, plan in zip(problems, ours, strict=True)]
@@ -95,9 +87,9 @@ def referee(problems: Sequence[Problem], rule: Rule, java: Sequence[str]) -> lis
 def place(problem: Problem, rule: Rule) -> Assignment:
     """What we do; nothing is placed where all topologies are refused."""
     try:
-        return (
-            storm_even(problem) if rule.by == "storm-even" else storm_ras(problem, **rule.options)
-        )
+        if rule.version is None:
+            return storm_even(problem)
+        return storm_ras(problem, version=rule.version)
     except HeadraceError as error:
         nowhere = np.full(problem.task_count, UNPLACED, dtype=np.int64)
         return Assignment(nowhere, nowhere, dict.fromkeys(problem.topologies, error))
@@ -116,10 +108,8 @@ def ask(questions: Sequence[Mapping[str, Any]], java: Sequence[str]) -> list[dic
 def describe(problem: Problem, rule: Rule, ours: Assignment) -> dict[str, Any]:
     """A problem as the referee reads it: what is free, and what every executor asks for."""
     known = state_defaults(problem) if rule.strategy else problem
-    if (
-        not (known.cpu_rate == known.cpu_rate[:, :1]).all()
-        or known.task_share is not None
-        and (known.cpu_rate > 0).any()
+    if not (known.cpu_rate == known.cpu_rate[:, :1]).all() or (
+        known.task_share is not None and (known.cpu_rate > 0).any()
     ):
         raise InvalidInput(
             "Storm knows one CPU demand for all executors of a component, wherever they run; "

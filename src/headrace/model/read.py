@@ -111,7 +111,11 @@ def read(names: Sequence[str | Path]) -> Inputs:
     """Read files and merge their sections; a section that two files have is an error."""
     if [str(name) for name in names].count(STDIN) > 1:
         raise InvalidInput("standard input (`-`) is given twice; it can be read once")
-    files = [read_file(name) for name in names]
+    return merge([read_file(name) for name in names])
+
+
+def merge(files: Sequence[File]) -> Inputs:
+    """Merge the sections of files; a section that two files have is an error."""
     merged: dict[str, Any] = {"format": FORMAT}
     origin: dict[str, File] = {}
     for file in files:
@@ -171,6 +175,11 @@ def read_file(name: str | Path) -> File:
     text = read_text(name, "a headrace/1 file is YAML or JSON", holds=b"format")
     if text is None:
         raise InvalidInput(f"{shown}: has no `format`; this version reads `format: {FORMAT}`")
+    return file_of(shown, text)
+
+
+def file_of(shown: str, text: str) -> File:
+    """A text as a file of our format; it needs not be one on a disk."""
     content = parse(shown, text)
     if not isinstance(content, dict):
         raise InvalidInput(

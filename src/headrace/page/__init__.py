@@ -14,7 +14,7 @@ from headrace.page.comparison import comparison
 from headrace.page.cost_curve import cost_curve
 from headrace.page.explanation import explanation
 from headrace.page.headline import headline
-from headrace.page.markup import Html
+from headrace.page.markup import Html, join
 from headrace.page.notebook import comparison_fragment, plan_fragment, problem_fragment
 from headrace.page.parts import footer
 from headrace.page.placement import placement
@@ -25,7 +25,7 @@ from headrace.page.view import View
 from headrace.planner import CostCurve, TradeOff, Yardstick
 from headrace.planner.result import Outcome
 
-__all__ = ["comparison_fragment", "page", "plan_fragment", "problem_fragment"]
+__all__ = ["comparison_fragment", "page", "plan_fragment", "problem_fragment", "sections"]
 
 # In reading order. A section that has nothing to say gives nothing.
 SECTIONS: tuple[Callable[[View], Html], ...] = (
@@ -62,5 +62,9 @@ def page(
     view = View.of(results, title, command, curve, yardstick, trade_off, before)
     first = view.results[0]
     made = f"headrace {headrace.__version__}, objective {first.objective}, seed {first.seed}."
-    sections = (section(view) for section in SECTIONS)
-    return sheet(title, *sections, footer(made, command))
+    return sheet(title, sections(view), footer(made, command))
+
+
+def sections(view: View) -> Html:
+    """All that a page says of its results, for a page that says more."""
+    return join(section(view) for section in SECTIONS)

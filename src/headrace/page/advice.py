@@ -12,27 +12,26 @@ from headrace.page.fragment import fragment
 from headrace.page.markup import Html, element
 from headrace.page.parts import footer, scroll_table, tiles
 from headrace.page.sheet import sheet
+from headrace.page.stage_timeline import draw_timeline
 
 if TYPE_CHECKING:
     from headrace.advise.report import Advice
-
-WIDTH, ROW, LEFT = 760.0, 9.0, 8.0
-MOST_ROWS = 80  # stages of a timeline; the longest are kept
 
 
 def advice_page(advice: Advice, *, title: str | None = None, command: str | None = None) -> str:
     """One HTML document; the same advice gives the same bytes."""
     name = title or advice.trace.name
     made = f"headrace {headrace.__version__}, replay within {advice.error:.1%} of the log."
-    return sheet(name, *_sections(advice, name), footer(made, command))
+    return sheet(name, *advice_sections(advice, name), footer(made, command))
 
 
 def advice_fragment(advice: Advice) -> str:
     """The same for a notebook."""
-    return fragment(*_sections(advice, advice.trace.name))
+    return fragment(*advice_sections(advice, advice.trace.name))
 
 
-def _sections(advice: Advice, name: str) -> Iterator[Html]:
+def advice_sections(advice: Advice, name: str) -> Iterator[Html]:
+    """The curve, the settings, the findings, the timeline, one after another."""
     yield _headline(advice, name)
     if len(advice.curve) > 1:
         yield _curve(advice)
@@ -40,7 +39,7 @@ def _sections(advice: Advice, name: str) -> Iterator[Html]:
     yield _findings(advice)
     if advice.streams:
         yield _streams(advice)
-    yield _timeline(advice)
+    yield draw_timeline(advice)
     yield _unknown(advice)
 
 
@@ -64,7 +63,8 @@ def _curve(advice: Advice) -> Html:
     best = float("inf")
     dots: list[Dot] = []
     for p in points:
-        words = f"{p.executors} executors of {p.cores} cores: {duration(p.wall_s)}, "
+        size = f"{plural(p.executors, 'executor')} of {plural(p.cores, 'core')}"
+        words = f"{size}: {duration(p.wall_s)}, "
         beaten = p.wall_s >= best and p != advice.chosen
         best = min(best, p.wall_s)
         spent = f"{number(p.spent)} {unit}"
@@ -93,35 +93,38 @@ def _curve(advice: Advice) -> Html:
 
 
 def _settings(advice: Advice) -> Html:
-    head = [element("th", word, class_="words") for word in ("setting", "value", "why")]
     rows = (
-        element(
-            "tr",
-            element("th", element("code", s.name), scope="row", class_="words"),
-            element("td", element("code", s.value), class_="words"),
-            element("td", s.reason, class_="words"),
-        )
+        _reason(element("code", f"{s.name} = {s.value}"), element("span", s.reason))
         for s in advice.settings
     )
-    return element("section", element("h2", "Settings"), scroll_table(head, rows))
+    return element("section", element("h2", "Settings"), element("dl", *rows, class_="reasons"))
 
 
 def _findings(advice: Advice) -> Html:
     if not advice.findings:
         return Html()
-    head = [element("th", "seconds to save, at most")]
-    head += [element("th", word, class_="words") for word in ("what", "where", "evidence")]
     rows = (
-        element(
-            "tr",
-            element("td", NONE if f.seconds is None else number(f.seconds)),
-            element("th", f.kind, scope="row", class_="words"),
-            element("td", f.stage or "application", class_="words"),
-            element("td", f.evidence, class_="words"),
+        _reason(
+            element("b", f.kind),
+            " ",
+            element("small", f"up to {duration(f.seconds)}" if f.seconds else ""),
+            element("div", "application" if f.stage is None else f"stage {f.stage}"),
+            element("span", f.evidence),
         )
         for f in advice.findings
     )
-    return element("section", element("h2", "What is slow"), scroll_table(head, rows))
+    return element(
+        "section",
+        element("h2", "What is slow"),
+        element("p", "By the time it could save at most; savings overlap.", class_="lead"),
+        element("dl", *rows, class_="reasons"),
+    )
+
+
+def _reason(*parts: Html | str) -> Html:
+    """What, and behind it why; below it where the page is narrow."""
+    *what, why = parts
+    return element("div", element("dt", *what), element("dd", why))
 
 
 def _streams(advice: Advice) -> Html:
@@ -148,54 +151,6 @@ def _streams(advice: Advice) -> Html:
         "section",
         element("h2", "Streaming queries"),
         scroll_table([element("th", name) for name in names], rows),
-    )
-
-
-def _timeline(advice: Advice) -> Html:
-    """Stages over time: in the log above, replayed below it."""
-    runs = {(run.id, run.attempt): run for run in advice.trace.stages}
-    start, wall_s = advice.trace.start_ms, max(advice.trace.wall_s, advice.replayed.wall_s, 1e-3)
-    stages = list(zip(advice.work.stages, advice.replayed.stages, strict=True))
-    stages.sort(key=lambda pair: -(pair[1][1] - pair[1][0]))
-    kept = sorted(stages[:MOST_ROWS], key=lambda pair: pair[1])
-    height = ROW * 2.4 * len(kept) + 24
-
-    def x(seconds: float) -> float:
-        return LEFT + (WIDTH - 2 * LEFT) * min(max(seconds, 0.0), wall_s) / wall_s
-
-    bars: list[Html] = []
-    for row, (stage, (first, last)) in enumerate(kept):
-        run = runs[(stage.id, stage.attempt)]
-        began = (run.submitted_ms - start) / 1000
-        ended = ((run.completed_ms or run.submitted_ms) - start) / 1000
-        top = row * ROW * 2.4
-        for offset, (a, b), colour, word in (
-            (0.0, (began, ended), "c0", "log"),
-            (ROW, (first, last), "c1", "replay"),
-        ):
-            text = f"stage {stage.id} ({run.name}), {word}: {duration(a)} to {duration(b)}"
-            shape = {"x": x(a), "y": top + offset, "width": max(x(b) - x(a), 1.0), "height": ROW}
-            bars.append(
-                element("rect", element("title", text), **shape, style=f"fill: var(--{colour})")
-            )
-    label = element("text", f"0 to {duration(wall_s)}", x=LEFT, y=height - 6)
-    left_out = len(stages) - len(kept)
-    words = "Each stage in the log and, below it, replayed."
-    if left_out:
-        words += f" The {plural(left_out, 'shortest stage')} are left out."
-    return element(
-        "section",
-        element("h2", "Timeline"),
-        element("p", words, class_="lead"),
-        element(
-            "svg",
-            element("title", "stages over time"),
-            *bars,
-            label,
-            class_="trade-off",
-            role="img",
-            viewBox=f"0 0 {WIDTH:.0f} {height:.0f}",
-        ),
     )
 
 

@@ -31,7 +31,7 @@ def draw_curve(
     dots: Sequence[Dot], name: str, across_words: str, up_words: str, limits: Points = ()
 ) -> Html:
     """The curve through the dots in steps, with a dashed line for limits."""
-    across, up = _ticks(max(d.across for d in dots)), _ticks(max(d.up for d in dots))
+    across, up = round_ticks(max(d.across for d in dots)), round_ticks(max(d.up for d in dots))
     within = [(a, b) for a, b in limits if a <= across[-1] and b <= up[-1]]
 
     def x(value: float) -> float:
@@ -89,7 +89,7 @@ def _circle(dot: Dot, x: float, y: float) -> Html:
     )
 
 
-def _ticks(largest: float) -> list[float]:
+def round_ticks(largest: float) -> list[float]:
     """Round figures from 0 to just above the largest."""
     rough = largest / TICKS
     power = 10.0 ** math.floor(math.log10(rough)) if rough > 0 else 1.0

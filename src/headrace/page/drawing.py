@@ -163,14 +163,14 @@ def draw(boxes: Sequence[Box], curves: Sequence[Curve], name: str) -> Html:
         "svg",
         element("title", name),
         *(
-            _stream(curve, route, wide, (boxes[curve.source], boxes[curve.target]))
+            _stream(curve, route, wide, _ends(curve, boxes))
             for curve, route, wide in zip(curves, routes, widths, strict=True)
         ),
         *(
             _box(box, columns, layer, y)
             for box, layer, y in zip(boxes, layout.layer, layout.y, strict=True)
         ),
-        *_labels(curves, routes, widths, layout, columns),
+        *_labels(boxes, curves, routes, widths, layout, columns),
         class_="topology",
         role="img",
         viewBox=f"0 {top:.1f} {width:.1f} {bottom - top:.1f}",
@@ -256,7 +256,12 @@ def _corner(here: Point, corner: Point, then: Point) -> str:
     return f"L{x:.1f} {y:.1f}Q{corner[0]:.1f} {corner[1]:.1f} {u:.1f} {v:.1f}"
 
 
-def _stream(curve: Curve, route: Route, wide: float, ends: tuple[Box, Box]) -> Html:
+def _ends(curve: Curve, boxes: Sequence[Box]) -> str:
+    """The letters of a stream's ends."""
+    return " ".join(dict.fromkeys(boxes[b].letter for b in (curve.source, curve.target)))
+
+
+def _stream(curve: Curve, route: Route, wide: float, ends: str) -> Html:
     x, y = route.points[-1]
     size = 4.5 + 0.55 * wide
     shaft = route.path(short_by=size)  # ends inside the head, so that its flat end never shows
@@ -276,7 +281,7 @@ def _stream(curve: Curve, route: Route, wide: float, ends: tuple[Box, Box]) -> H
         else "",
         element("path", d=head, class_="head far" if curve.crossing >= 0.5 else "head"),
         class_="stream",
-        data_c=" ".join(dict.fromkeys(box.letter for box in ends)),
+        data_c=ends,
     )
 
 
@@ -336,6 +341,7 @@ def _two_lines(name: str, most: int) -> list[str]:
 
 
 def _labels(
+    boxes: Sequence[Box],
     curves: Sequence[Curve],
     routes: Sequence[Route],
     widths: Sequence[float],
@@ -373,5 +379,5 @@ def _labels(
                     for line, dy in zip(lines, (above, below), strict=True)
                     if line
                 ]
-                yield element("text", *spans, class_="label")
+                yield element("text", *spans, class_="label", data_label=_ends(curves[e], boxes))
                 break

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from headrace.figures import number, plural, shorten
+from headrace.figures import NONE, number, plural, shorten
 from headrace.judge.traffic import Workers
-from headrace.model.problem import CPU, Assignment, Ints, Problem
+from headrace.model.problem import CPU, MEMORY, Assignment, Ints, Problem
 from headrace.page.markup import Html, element
 from headrace.page.view import Operator, operators
 
@@ -41,27 +41,66 @@ class Contents:
 
 def draw_node(problem: Problem, row: Row, contents: Contents, node: int) -> Html:
     """The card of one node; `row` is what the report says of it."""
-    workers = list(contents.of_node(node))
-    few = sum(len(tasks) for _, tasks in workers) <= MOST_SQUARES
-    inside = (
-        [_worker(contents, slot, tasks) for slot, tasks in workers]
-        if few
-        else [_counts(contents, workers)]
-    )
     meters = [
         _meter(resource, row)
         for k, resource in enumerate(problem.resources)
         if k == CPU or row[resource] or row[f"{resource}_capacity"] is not None
     ]
-    kind = problem.types[problem.node_type[node]] if len(problem.types) > 1 else ""
     slots = f"{number(row['workers'])} of {plural(int(row['slots'] or 0), 'slot')}"
-    about = element("small", " · ".join(filter(None, (kind, slots))))
+    return _card(problem, contents, node, slots, [*meters, _network(row)], MOST_SQUARES)
+
+
+def draw_live_node(problem: Problem, contents: Contents, node: int, most: int) -> Html:
+    """The card of one node that runs: its meters are empty until something is measured."""
+    limits = {
+        "cpu": float(problem.capacity[node, CPU]),
+        "memory_mb": float(problem.capacity[node, MEMORY]),
+        "mbps": float(problem.bandwidth_mbps[node]),
+    }
+    meters = [_live_meter(measure, limit) for measure, limit in limits.items()]
+    tasks = sum(len(inside) for _, inside in contents.of_node(node))
+    return _card(problem, contents, node, plural(tasks, "task"), meters, most)
+
+
+def _card(
+    problem: Problem,
+    contents: Contents,
+    node: int,
+    about: str,
+    meters: Sequence[Html],
+    most_squares: int,
+) -> Html:
+    workers = list(contents.of_node(node))
+    few = sum(len(tasks) for _, tasks in workers) <= most_squares
+    inside = (
+        [_worker(contents, slot, tasks) for slot, tasks in workers]
+        if few or not workers
+        else [_counts(contents, workers)]
+    )
+    kind = problem.types[problem.node_type[node]] if len(problem.types) > 1 else ""
+    words = element("small", " · ".join(filter(None, (kind, about))))
     return element(
         "article",
-        element("h4", problem.nodes[node], about),
+        element("h4", problem.nodes[node], words),
         *meters,
-        _network(row),
         element("div", *inside, class_="workers"),
+        data_node=problem.nodes[node],
+    )
+
+
+def _live_meter(measure: str, limit: float) -> Html:
+    """A meter that a script fills in; it knows its limit."""
+    name, unit = {**RESOURCES, "mbps": ("Mbit/s", "")}[measure]
+    limited = bool(np.isfinite(limit)) and limit > 0
+    return element(
+        "div",
+        element("span", name),
+        element("span", class_="bar" if limited else "bar none"),
+        element("span", NONE),
+        class_="meter",
+        data_meter=measure,
+        data_limit=limit if limited else None,
+        data_unit=unit,
     )
 
 

@@ -28,12 +28,13 @@ def simulation_page(
     return sheet(
         name,
         element("header", element("h1", name)),
-        *(_section(one) for one in found),
+        *(simulation_section(one) for one in found),
         footer(made, command),
     )
 
 
-def _section(found: Simulation) -> Html:
+def simulation_section(found: Simulation) -> Html:
+    """What one plan did: figures, lines over time and a row per node."""
     latency, rate = found.latency_ms, found.throughput_per_s
     limit = found.bottleneck
     cells = [

@@ -4,9 +4,7 @@ Source    Apache Storm 2.0 to 2.2, DefaultResourceAwareStrategy with its default
           Muhammad calls R-Storm (2.0.0). Option version=2.3: that of 2.3 and later, which sorts
           nodes again between two tasks of a component, prefers nodes in use and gives every new
           worker an acker. Option neighbours=most: that of 1.1, Eskandari's R-Storm (1.1.1).
-Maturity  faithful: both versions put every executor where Storm's own classes put it, in workers
-          with the same others, on two production clusters and 30 random ones (`headrace lab
-          storm-referee`).
+Maturity  faithful
 Guards    CPU, memory, further resources, worker heap and slots are never overcommitted; bandwidth,
           pins and separations may be violated (the scheduler does not know them).
 Differs   a demand of 0 counts as one that is not stated; topologies without a spout are placed,
@@ -14,7 +12,9 @@ Differs   a demand of 0 counts as one that is not stated; topologies without a s
           runs there; equal nodes and racks keep their order in the file, where Storm orders them by
           an id; bare tasks keep their order, where Storm has that of a hash map. Where a task finds
           no room the topology is refused; 2.3 tries other places for the tasks before it. The
-          number of workers follows from the heap; `workers` is not looked at, as in Storm.
+          number of workers follows from the heap; `workers` is not looked at, as in Storm. Apart
+          from this, every executor is where Storm's own classes put it (`headrace lab
+          storm-referee`).
 """
 
 from __future__ import annotations
@@ -206,7 +206,8 @@ class Room:
 
     def could_hold(self, task: int, nodes: Ints) -> Bools:
         """Nodes whose resources would do, workers aside."""
-        return fits(self.need[self.machine[nodes], task], self.free[nodes]).all(axis=1)
+        enough = fits(self.need[self.machine[nodes], task], self.free[nodes])
+        return np.asarray(enough.all(axis=1), dtype=bool)
 
     def take(self, task: int, node: int) -> bool:
         """Put a task into the first worker of a node that can hold it, if there is one."""

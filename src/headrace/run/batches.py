@@ -20,6 +20,7 @@ from headrace.model.topology import Topology
 from headrace.run.batch_telemetry import record_batch
 from headrace.run.compiling import CompiledBatch, compile_batch
 from headrace.run.crossing import Crossed, Whereabouts, find_tasks, measure_crossing
+from headrace.run.journal import Journal
 from headrace.run.merging import Merging
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.seats import TaskReport
@@ -86,6 +87,7 @@ class Batches:
             output.sink.check(run_name)
         self._claimed = False
         self._merging = Merging(settings.checkpoint, topology)
+        self.journal = Journal(settings.checkpoint)
 
     def run(self, batch: int, run_stages: RunStages, save_input: SaveInput) -> BatchDone | None:
         """Run a batch; None if it was committed before."""
@@ -137,8 +139,11 @@ class Batches:
         where = find_tasks(reports, self.settings.hosts, placement)
         done = self._outcome(reports, where, placement, batch, time.time() - start, failed)
         done = replace(done, stages_s=stages_s)
-        if self.settings.telemetry is not None and failed is None:
-            record_batch(self.settings.telemetry, topology, batch, reports, where, placement)
+        telemetry = self.settings.telemetry
+        if telemetry is not None and failed is None:
+            record_batch(telemetry, topology, batch, reports, where, placement)
+        located = [(r, where.process[r.component, r.number][0]) for r in reports]
+        self.journal.record(topology, done, located, placement, telemetry)
         self.settings.listen(done)
         return done
 

@@ -105,6 +105,7 @@ class Running:
                 pass
         finally:
             self.stop()
+            self.batches.journal.end(None if self._failure is None else str(self._failure))
         if self._failure is not None:
             if "HEADRACE_SPARK_LOG" not in os.environ:
                 self._context.setLogLevel("ERROR")

@@ -23,7 +23,6 @@ SCHEDULER = "org.headrace.storm.HeadraceScheduler"
 HOOK = "org.headrace.storm.telemetry.TaskHook"
 FIRST_PORT = 16700  # of the slots; supervisors with addresses of their own share the numbers
 WORKER_MB = 256
-SLOTS = 4  # of a node of which nothing is said, as Storm has
 DAEMON_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 LOG4J = """<?xml version="1.0" encoding="UTF-8"?>
 <configuration monitorInterval="60">
@@ -73,7 +72,7 @@ def storm_nodes(files: list[Path]) -> tuple[StormNode, ...]:
 
 
 def _node(name: str, node: Node) -> StormNode:
-    slots = SLOTS if node.slots is None else node.slots
+    slots = node.slots
     if slots < 1:
         raise InvalidInput(f"node {name} has no slot; a supervisor needs one")
     memory_mb = float(WORKER_MB * slots) if node.memory_mb is None else float(node.memory_mb)

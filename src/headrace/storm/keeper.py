@@ -157,8 +157,12 @@ def answer(daemons: Daemons, request: Path) -> None:
 def keep(order: Mapping[str, Any]) -> None:
     """Keep a cluster up until a signal comes."""
     ended = threading.Event()
+
+    def end(*_: object) -> None:
+        ended.set()
+
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: ended.set())
+        signal.signal(number, end)
     folder = Path(order["folder"])
     limits: list[Limit] = [limit for limit in LIMITS if limit in order["limits"]]
     nodes = storm_nodes([Path(file) for file in order["files"]])

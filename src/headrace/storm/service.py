@@ -19,10 +19,12 @@ from headrace.errors import Unsupported
 from headrace.model.cluster import nodes_of
 from headrace.model.document import Node
 from headrace.model.read import read
+from headrace.registry import By
 from headrace.run.addresses import check_port
 from headrace.run.fleet import enter_room
 from headrace.run.limits import Room
 from headrace.storm.local import StormCluster
+from headrace.storm.state import NO_CYCLES
 from headrace.storm.world import OnStorm
 
 PORT = 7274
@@ -103,8 +105,7 @@ def make_world(
     files: Sequence[str],
     cluster: StormCluster | None,
     source: Path | None,
-    *,
-    advise: bool = False,
+    by: By = "headrace",
 ) -> OnStorm:
     """The world of a service; files say what Storm does not know of its nodes."""
     known: dict[str, Node] = {}
@@ -118,13 +119,17 @@ def make_world(
         for n in cluster.nodes:
             facts = {"bandwidth_mbps": n.bandwidth_mbps, "type": n.type or None}
             known[n.name] = Node.model_validate({k: v for k, v in facts.items() if v is not None})
-    return OnStorm(store, known, rest, source, advise=advise)
+    return OnStorm(store, known, rest, source, acks=by not in NO_CYCLES)
 
 
 def serve_until_signal(
     world: OnStorm, settings: LoopSettings, report: Report, port: int, host: str
 ) -> None:
     """Serve until the process is asked to end."""
+
+    def end(*_: object) -> None:
+        world.stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: world.stop.set())
+        signal.signal(number, end)
     serve(world, settings, report, port, host)

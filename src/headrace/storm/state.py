@@ -15,15 +15,13 @@ import numpy as np
 from headrace.errors import InvalidInput
 from headrace.model.document import FORMAT, Node
 from headrace.model.problem import UNPLACED, Assignment, Problem
+from headrace.observe.storm.settings import grouping_of, is_load_aware
 
 PROTOCOL = "headrace-storm/1"
 SYSTEM = "__"  # how Storm's own components begin
 ACKER = "__acker"
-SAME_PLACE = "topology.disable.loadaware.messaging"
 BY_PAIRS = ("direct", "custom")  # groupings
-GROUPINGS = {"custom_object": "custom", "custom_serialized": "custom", "all": "all", "none": "none"}
-GROUPINGS |= {"direct": "direct", "local_or_shuffle": "local-or-shuffle"}
-GROUPINGS |= {name: name for name in ("shuffle", "fields", "global")}
+NO_CYCLES = ("gr-storm",)  # schedulers that refuse them; their paper knows of no acks
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ class Running:
     @property
     def load_aware(self) -> bool:
         """Whether shuffle prefers receivers that are near, Storm's default."""
-        return not self.conf.get(SAME_PLACE, False)
+        return is_load_aware(self.conf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +167,11 @@ def describe_cluster(state: State, known: Mapping[str, Node]) -> dict[str, Any]:
     return {"nodes": nodes}
 
 
-def describe_topology(running: Running) -> dict[str, Any]:
-    """The topology section: components with what an executor of theirs asks for."""
+def describe_topology(running: Running, acked: bool = True) -> dict[str, Any]:
+    """The topology section: components with what an executor of theirs asks for.
+
+    `acked`: whether ackers get anything; a spout may emit without asking for it.
+    """
     components: dict[str, Any] = {}
     for executor in running.executors:
         found = components.setdefault(executor.component, {"tasks": 0})
@@ -183,20 +184,16 @@ def describe_topology(running: Running) -> dict[str, Any]:
         inputs: dict[str, list[dict[str, Any]]] = {}
         for one in content["inputs"]:
             if one["from"] in components:
-                entry = {"stream": one["stream"], "grouping": GROUPINGS[one["grouping"]]}
+                grouping = grouping_of(one["grouping"], running.load_aware)
                 fields = {"fields": one["fields"]} if one.get("fields") else {}
-                inputs.setdefault(one["from"], []).append({**entry, **fields})
+                entry = {"stream": one["stream"], "grouping": grouping, **fields}
+                inputs.setdefault(one["from"], []).append(entry)
         if inputs:
             components[name]["inputs"] = inputs
-    if ACKER in components:
-        # What comes in is acknowledged by every component; the hash of a tuple's root decides.
-        components[ACKER]["inputs"] = {
-            name: {"grouping": "fields", "fields": ["id"], "stream": "__ack"}
-            for name in components
-            if not name.startswith(SYSTEM)
-        }
-        components[ACKER]["selectivity"] = 0.0
+    ackers = components.pop(ACKER)["tasks"] if acked and ACKER in components else None
     found: dict[str, Any] = {"name": running.name, "components": components}
+    if ackers is not None:
+        found["ackers"] = ackers
     if running.workers > 0:
         found["workers"] = running.workers
     if isinstance(priority := running.conf.get("topology.priority"), int):
@@ -205,10 +202,21 @@ def describe_topology(running: Running) -> dict[str, Any]:
 
 
 def describe(
-    state: State, known: Mapping[str, Node], measured: Mapping[str, Any], rest: Mapping[str, Any]
+    state: State,
+    known: Mapping[str, Node],
+    measured: Mapping[str, Any],
+    rest: Mapping[str, Any],
+    *,
+    acks: bool = True,
 ) -> dict[str, Any]:
-    """All sections of a problem: the cluster, its topologies, and what was measured of them."""
-    topologies = [describe_topology(running) for running in state.topologies]
+    """All sections of a problem: the cluster, its topologies, and what was measured of them.
+
+    Without `acks`, ackers have no streams: what they say to spouts is a cycle.
+    """
+    several = len(state.topologies) > 1
+    topologies = [
+        describe_topology(r, acks and is_acked(r, several, measured)) for r in state.topologies
+    ]
     content: dict[str, Any] = {"format": FORMAT, **rest, "cluster": describe_cluster(state, known)}
     if len(topologies) == 1:
         content["topology"] = topologies[0]
@@ -229,7 +237,8 @@ def describe(
     streams: list[dict[str, Any]] = []
     for stream in measured.get("streams", ()):
         edge = (stream["from"], stream["to"])
-        if set(edge) <= components and edge not in by_pairs:
+        system = any(end.rpartition("/")[2].startswith(SYSTEM) for end in edge)
+        if set(edge) <= components and edge not in by_pairs and not system:
             # Averages of single streams are not of quite the same time; one rate at the spout and
             # selectivities are, and they agree.
             streams.append({key: x for key, x in stream.items() if key != "tuples_per_s"})
@@ -239,26 +248,29 @@ def describe(
     return content
 
 
+def is_acked(running: Running, several: bool, measured: Mapping[str, Any]) -> bool:
+    """Whether a topology's ackers get tuples; before anything is measured, they are taken to."""
+    prefix = f"{running.name}/" if several else ""
+    own = {prefix + executor.component for executor in running.executors}
+    streams = [s for s in measured.get("streams", ()) if s["from"] in own]
+    return not streams or any(s["to"] == prefix + ACKER for s in streams)
+
+
 def pair_edges(state: State) -> set[tuple[str, str]]:
     """Pairs of components of which single pairs of tasks are planned on.
 
-    That is where streams do not say it: to and from ackers, which answer to the spout that sent;
-    two streams at once; groupings that only the topology knows. The rest is told by streams, which
-    hold wherever executors are put.
+    That is where streams do not say it: several streams at once, and groupings that only the
+    topology knows. The rest is told by streams, which hold wherever executors are put.
     """
     several = len(state.topologies) > 1
     found: set[tuple[str, str]] = set()
     for running in state.topologies:
         prefix = f"{running.name}/" if several else ""
-        names = {executor.component for executor in running.executors}
-        for name in names:
-            for other in names:
-                if name.startswith(SYSTEM) or other.startswith(SYSTEM):
-                    found.add((prefix + name, prefix + other))
         for name, content in running.components.items():
             sources = [one["from"] for one in content["inputs"]]
             for one in content["inputs"]:
-                if sources.count(one["from"]) > 1 or GROUPINGS[one["grouping"]] in BY_PAIRS:
+                grouping = grouping_of(one["grouping"], running.load_aware)
+                if sources.count(one["from"]) > 1 or grouping in BY_PAIRS:
                     found.add((prefix + one["from"], prefix + name))
     return found
 

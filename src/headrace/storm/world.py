@@ -45,6 +45,7 @@ from headrace.storm.state import (
 
 MEASURED = "measured.json"
 TELEMETRY = "telemetry"
+RESTART_S = 8.5  # from a new assignment until a worker runs again: 8 to 9 s were measured
 SETTLE_S = 30.0  # after a change: workers start again, and figures come 14 to 30 s later
 WINDOWS = 3  # that are needed after a change
 LOOKS_S = 0.25  # between two looks at what Nimbus sent
@@ -60,7 +61,7 @@ class OnStorm:
     rest: Mapping[str, Any] = field(default_factory=dict[str, Any])  # other sections of the files
     source: Path | None = None  # where Storm's workers write telemetry
     window_s: int = 10
-    advise: bool = False
+    acks: bool = True  # plan with what ackers send and get
     clock: Callable[[], float] = time.time
     stop: threading.Event = field(default_factory=threading.Event)
     seen: object = None  # the shape of the state that was last planned for
@@ -118,7 +119,8 @@ class OnStorm:
         fresh, measured = self.measure(state)
         if not fresh and not self.needs_plan(state):
             raise InvalidInput("there are not enough measurements since the last change")
-        inputs = validated(describe(state, self.known, measured, self.rest), {})
+        content = describe(state, self.known, measured, self.rest, acks=self.acks)
+        inputs = validated(content, {})
         problem = build(inputs)
         problem = replace(problem, current=current_plan(state, problem))
         return View(problem, None, self.figures(measured, state), drained=drained_nodes(self.store))

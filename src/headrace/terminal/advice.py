@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from headrace.advise.report import Advice
-from headrace.figures import NONE, duration, number
+from headrace.figures import NONE, duration, number, plural
 from headrace.terminal.console import bullets, remarks, table
 from headrace.terminal.plans import bar
 
@@ -23,9 +23,10 @@ def advice(found: Advice) -> RenderableType:
 def _parts(found: Advice) -> Iterator[RenderableType]:
     trace, shape = found.trace, found.shape
     used = "unknown" if found.memory.used_mb is None else f"{found.memory.used_mb:,.0f} MB"
+    size = f"{plural(shape.executors, 'executor')} of {plural(shape.cores, 'core')}"
     yield Text(f"{trace.name} ({trace.id}, Spark {trace.version})", style="bold")
     yield Text(
-        f"  log: {duration(trace.wall_s)} on {shape.executors} executors of {shape.cores} cores; "
+        f"  log: {duration(trace.wall_s)} on {size}; "
         f"replayed: {duration(found.replayed.wall_s)} ({found.error:.1%} off)\n"
         f"  memory of an executor: {found.memory.asked_mb:,.0f} MB asked for; "
         f"execution and storage used {used}"

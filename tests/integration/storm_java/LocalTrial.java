@@ -20,7 +20,7 @@ public final class LocalTrial {
         Map<String, Object> setup = Json.readObject(arguments[0]);
         LocalCluster.Builder builder = new LocalCluster.Builder()
             .withSupervisors(0)
-            .withDaemonConf(Json.object(setup.get("conf"), "conf"));
+            .withDaemonConf(Submit.asYaml(Json.object(setup.get("conf"), "conf")));
         try (LocalCluster cluster = builder.build()) {
             for (Object name : (List<?>) setup.get("nodes")) {
                 add(cluster, String.valueOf(name), setup);
@@ -76,7 +76,6 @@ public final class LocalTrial {
     private static void add(LocalCluster cluster, String name, Map<String, Object> setup) throws Exception {
         Map<String, Object> conf = new LinkedHashMap<>();
         conf.put("supervisor.scheduler.meta", Map.of("headrace.node", name));
-        conf.put("storm.local.hostname", name);
         cluster.addSupervisor(((Long) setup.get("slots")).intValue(), conf, name);
     }
 }

@@ -39,7 +39,7 @@ def trace_of_lines(lines: Iterable[bytes], where: str) -> Trace:
 def trace_of(r: Recorder, where: str, app: str, notes: list[str]) -> Trace:
     """The finished trace, or a refusal that says what the file is not."""
     if not r.seen:
-        kind = "is empty" if not (r.strange or r.cut) else "holds none of Spark's events"
+        kind = "is empty" if not (r.strange or r.cut or notes) else "holds none of Spark's events"
         raise InvalidInput(f"{where}: {kind}; {NEEDED}")
     ran = {key: columns for key, columns in r.tasks.items() if len(columns.whole["status"])}
     if not ran:
@@ -69,7 +69,7 @@ def trace_of(r: Recorder, where: str, app: str, notes: list[str]) -> Trace:
         profiles=dict(r.profiles),
         jobs=_jobs(r, stages),
         stages=stages,
-        progress=tuple(r.progress),
+        progress=tuple(sorted(r.progress, key=lambda p: p.at_ms)),
         peaks={name: dict(metrics) for name, metrics in r.peaks.items()},
         block_memory=dict(r.block_memory),
         files_read=r.files.get("files"),

@@ -91,7 +91,7 @@ class Recorder:
         self.seen += 1
         try:
             handler(self, fields)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             self.strange += 1  # an event of that name, but not Spark's
 
     def at(self, *moments: Any) -> None:
@@ -202,13 +202,12 @@ def _stage(r: Recorder, e: Fields) -> None:
     """Submitted and completed say the same of a stage; the later one knows its end."""
     s = e["Stage Info"]
     key = int(s["Stage ID"]), int(s.get("Stage Attempt ID") or 0)
-    known = r.stages.setdefault(key, {})
     submitted = s.get("Submission Time")
     operators: set[str] = set()
     for rdd in s.get("RDD Info") or ():
         scope = rdd.get("Scope")
         operators.add(json.loads(scope)["name"] if scope else str(rdd.get("Name")))
-    known |= {
+    facts = {
         "name": str(s.get("Stage Name") or f"stage {key[0]}"),
         "tasks": int(s.get("Number of Tasks") or 0),
         "parents": tuple(s.get("Parent IDs") or ()),
@@ -216,6 +215,8 @@ def _stage(r: Recorder, e: Fields) -> None:
         "profile": int(s.get("Resource Profile Id") or 0),
         "failure": s.get("Failure Reason"),
     }
+    known = r.stages.setdefault(key, {})
+    known |= facts
     if submitted:
         known.setdefault("submitted_ms", int(submitted))
     if s.get("Completion Time"):
@@ -229,27 +230,25 @@ def _task_end(r: Recorder, e: Fields) -> None:
         return  # an ended task whose output was lost: its next attempt is in the log
     r.running -= 1
     info, key = e["Task Info"], (int(e["Stage ID"]), int(e.get("Stage Attempt ID") or 0))
-    if (columns := r.tasks.get(key)) is None:
-        columns = r.tasks[key] = TaskColumns()
     host, launch, finish = info.get("Host"), int(info["Launch Time"]), int(info["Finish Time"])
     status = SUCCEEDED if reason == "Success" else KILLED if reason == "TaskKilled" else FAILED
     partition = info.get("Partition ID")
     # What a task brings to the driver it brings after its slot is free.
     fetching = int(info.get("Getting Result Time") or 0)
-    whole = columns.whole
-    whole["partition"].append(int(info["Index"] if partition in (None, -1) else partition))
-    whole["executor"].append(r.index_of(str(info["Executor ID"]), host))
-    whole["launch_ms"].append(launch)
-    whole["finish_ms"].append(max(launch, min(finish, fetching) if fetching > 0 else finish))
-    whole["status"].append(status)
-    whole["speculative"].append(bool(info.get("Speculative")))
     locality = info.get("Locality")
-    whole["locality"].append(LOCALITY.index(locality) if locality in LOCALITY else -1)
-    whole["fetch_failed"].append(reason == "FetchFailed")
-    figures = figures_of(e.get("Task Metrics") or {})
-    for name, values in columns.metrics.items():
-        value = figures.get(name)
-        values.append(NAN if value is None else value)
+    whole = {
+        "partition": int(info["Index"] if partition in (None, -1) else partition),
+        "executor": r.index_of(str(info["Executor ID"]), host),
+        "launch_ms": launch,
+        "finish_ms": max(launch, min(finish, fetching) if fetching > 0 else finish),
+        "status": status,
+        "speculative": bool(info.get("Speculative")),
+        "locality": LOCALITY.index(locality) if locality in LOCALITY else -1,
+        "fetch_failed": reason == "FetchFailed",
+    }
+    if (columns := r.tasks.get(key)) is None:
+        columns = r.tasks[key] = TaskColumns()
+    columns.add(whole, figures_of(e.get("Task Metrics") or {}))
     _peaks(r, str(info["Executor ID"]), e.get("Task Executor Metrics"))
     r.at(launch, finish)
 

@@ -22,10 +22,14 @@ def progress_of(report: Mapping[str, Any]) -> QueryProgress:
         name=report.get("name"),
         batch=int(report.get("batchId") or 0),
         at_ms=int(moment.timestamp() * 1000),
-        input_rows=float(rows),
+        input_rows=number(rows) or 0.0,
         input_per_s=_rate(report, sources, "inputRowsPerSecond"),
         processed_per_s=_rate(report, sources, "processedRowsPerSecond"),
-        duration_ms={k: float(v) for k, v in (report.get("durationMs") or {}).items()},
+        duration_ms={
+            k: took
+            for k, v in (report.get("durationMs") or {}).items()
+            if (took := number(v)) is not None
+        },
         state=tuple(report.get("stateOperators") or ()),
         sources=sources,
         sink=(report.get("sink") or {}).get("description"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +20,16 @@ class TaskColumns:
     def __init__(self) -> None:
         self.whole = {name: array("q") for name in (*WHOLE, "fetch_failed")}
         self.metrics = {name: array("d") for name in METRICS}
+
+    def add(self, whole: Mapping[str, int], figures: Mapping[str, Any]) -> None:
+        """Take an attempt, all of it or, where a figure is none, nothing."""
+        row = array("q", [whole[name] for name in self.whole])
+        found = [figures.get(name) for name in self.metrics]
+        numbers = array("d", [math.nan if value is None else value for value in found])
+        for column, value in zip(self.whole.values(), row, strict=True):
+            column.append(value)
+        for column, value in zip(self.metrics.values(), numbers, strict=True):
+            column.append(value)
 
     def freeze(self) -> Attempts:
         whole = {name: np.array(values, np.int64) for name, values in self.whole.items()}

@@ -28,6 +28,7 @@ import org.slf4j.LoggerFactory;
  * headrace.timeout.secs: 20                 # so long a topology waits for a plan
  * headrace.fallback: org.apache.storm.scheduler.DefaultScheduler
  * headrace.folder: /var/storm/headrace      # keeps the plans in force; under storm.local.dir by default
+ * headrace.calm.secs: 15                    # so long a topology that was moved is not moved again
  * </pre>
  */
 public final class HeadraceScheduler implements IScheduler {
@@ -37,17 +38,17 @@ public final class HeadraceScheduler implements IScheduler {
     private Source source;
     private Cache cache;
     private int limitSecs;
+    private int calmSecs;
+    /** When a topology last got other slots, in milliseconds. */
+    private final Map<String, Long> moved = new HashMap<>();
     /** Since when a topology has executors without a place and no plan, in milliseconds. */
     private final Map<String, Long> waiting = new HashMap<>();
     private final Map<String, String> said = new HashMap<>();
 
     @Override
     public void prepare(Map<String, Object> conf, StormMetricsRegistry metrics) {
-        Object limit = conf.getOrDefault("headrace.timeout.secs", 20);
-        if (!(limit instanceof Number) || ((Number) limit).intValue() < 1) {
-            throw new IllegalArgumentException("headrace.timeout.secs is " + limit + "; it needs seconds, 1 or more");
-        }
-        limitSecs = ((Number) limit).intValue();
+        limitSecs = seconds(conf, "headrace.timeout.secs", 20, 1);
+        calmSecs = seconds(conf, "headrace.calm.secs", 15, 0);
         Object address = conf.get("headrace.address");
         Object plans = conf.get("headrace.plans");
         if ((address == null) == (plans == null)) {
@@ -71,6 +72,14 @@ public final class HeadraceScheduler implements IScheduler {
         LOG.info("plans come from {}; {} is the fallback", source.describe(), name);
     }
 
+    private static int seconds(Map<String, Object> conf, String name, int otherwise, int least) {
+        Object value = conf.getOrDefault(name, otherwise);
+        if (value instanceof Number && ((Number) value).intValue() >= least) {
+            return ((Number) value).intValue();
+        }
+        throw new IllegalArgumentException(name + " is " + value + "; it needs seconds, " + least + " or more");
+    }
+
     @Override
     public void schedule(Topologies topologies, Cluster cluster) {
         Plans plans = cache.newest();
@@ -86,7 +95,7 @@ public final class HeadraceScheduler implements IScheduler {
         refused.forEach((id, refusal) -> {
             reasons.put(id, chosen.remove(id).name() + " cannot be put into force: " + refusal.getMessage());
         });
-        layout.apply(slots);
+        layout.apply(slots).forEach(id -> moved.put(id, System.currentTimeMillis()));
         slots.forEach((id, workers) -> {
             long nodes = workers.keySet().stream().map(WorkerSlot::getNodeId).distinct().count();
             String note = reasons.containsKey(id) ? "; " + reasons.get(id) : "";
@@ -97,6 +106,7 @@ public final class HeadraceScheduler implements IScheduler {
         boolean waits = placeOthers(topologies, cluster, layout, chosen, plans, reasons);
         cache.keep(chosen, topologies.getAllIds());
         waiting.keySet().retainAll(topologies.getAllIds());
+        moved.keySet().retainAll(topologies.getAllIds());
         said.keySet().retainAll(topologies.getAllIds());
         cache.look(State.of(topologies, cluster), waits || plans.trouble() != null);
     }
@@ -120,7 +130,10 @@ public final class HeadraceScheduler implements IScheduler {
         } else if (plans.trouble() != null) {
             reasons.put(id, source.describe() + ": " + plans.trouble());
         }
-        for (Plan plan : new Plan[] {newest, before}) {
+        // A supervisor of Storm 2.8 ends if a worker that is still fetching its code gets another assignment.
+        long calmUntil = moved.getOrDefault(id, 0L) + calmSecs * 1000L;
+        boolean calm = before != null && System.currentTimeMillis() < calmUntil && layout.isComplete(topology);
+        for (Plan plan : calm ? new Plan[] {before, newest} : new Plan[] {newest, before}) {
             if (plan == null) {
                 continue;
             }

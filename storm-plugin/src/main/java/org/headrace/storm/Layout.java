@@ -168,18 +168,22 @@ final class Layout {
         });
     }
 
-    /** Puts slots into force; what does not change is not touched, so its worker goes on. */
-    void apply(Map<String, Map<WorkerSlot, Set<ExecutorDetails>>> wanted) {
+    /** Puts slots into force, and says whose change; what does not is not touched, so its worker goes on. */
+    Set<String> apply(Map<String, Map<WorkerSlot, Set<ExecutorDetails>>> wanted) {
+        Set<String> changed = new HashSet<>();
         wanted.forEach((id, workers) -> running(id).forEach((slot, present) -> {
             if (!workers.containsKey(slot) || !Executors.same(present, workers.get(slot))) {
                 cluster.freeSlot(slot);
+                changed.add(id);
             }
         }));
         wanted.forEach((id, workers) -> workers.forEach((slot, executors) -> {
             if (!cluster.isSlotOccupied(slot)) {
                 cluster.assign(slot, id, executors);
+                changed.add(id);
             }
         }));
+        return changed;
     }
 
     private Map<WorkerSlot, Collection<ExecutorDetails>> running(String id) {

@@ -17,11 +17,21 @@ public final class Submit {
     /** Storm's own settings among the parameters. */
     public static Map<String, Object> conf(Map<String, Object> given) {
         Map<String, Object> conf = new HashMap<>();
-        given.forEach((name, value) -> {
+        asYaml(given).forEach((name, value) -> {
             if (name.startsWith("topology.")) {
                 conf.put(name, value);
             }
         });
         return conf;
+    }
+
+    /** Whole numbers as a YAML file would have them; Storm casts some of its settings. */
+    public static Map<String, Object> asYaml(Map<String, Object> given) {
+        Map<String, Object> found = new HashMap<>();
+        given.forEach((name, value) -> {
+            boolean small = value instanceof Long && ((Long) value).intValue() == (Long) value;
+            found.put(name, small ? (Object) ((Long) value).intValue() : value);
+        });
+        return found;
     }
 }
