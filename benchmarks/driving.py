@@ -1,7 +1,9 @@
 """Every scheduler of the theses drives the loop, on a fleet with real limits.
 
 Word count and exclamation run under a first plan; then the loop plans with the scheduler, by the
-rule of its thesis, and puts the plan in force. The loop's time is counted in batches.
+rule of its thesis, and puts the plan in force. The loop's time is counted in batches. Shares of all
+tuples that cross between nodes and between workers are shown as judged, and as measured under the
+plan: workers are processes, so what a scheduler's second level gains is to be seen.
 
     python benchmarks/driving.py a3-storm headrace    # some of them
 """
@@ -13,14 +15,16 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 from measure import Row
 
-from headrace.control.history import Entry
+from headrace.control.history import Entry, entries
 from headrace.control.live import Site, decide_beside, on_fleet
 from headrace.control.on_spark import plan_first
 from headrace.control.planning import LoopSettings
 from headrace.errors import HeadraceError
+from headrace.judge.report import Report, judge
 from headrace.model.cluster import nodes_of
 from headrace.model.document import FORMAT
 from headrace.model.read import Inputs, validated
@@ -43,7 +47,8 @@ RULES = {
 OPTIONS = {"aniello-online": {"beta": 0.0}}  # with its default it uses every node, as Storm does
 APPS = {"word-count": {"sentences": 2000, "tasks": 4}, "exclamation": {"per_batch": 5000}}
 NODES = 3
-BATCHES, DECIDE_AFTER = 10, 3
+BATCHES, DECIDE_AFTER = 8, 3
+ABOUT = 0.02  # of all tuples, by which judged and measured shares may differ
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -64,20 +69,23 @@ def drive(schedulers: Sequence[str]) -> Iterator[Row]:
             ):
                 for app in APPS:
                     for by in schedulers:
-                        yield run_one(site, app, by, folder / f"{app}-{by}")
+                        yield from run_one(site, app, by, folder / f"{app}-{by}")
         except HeadraceError as refusal:
             yield Row("schedulers drive the loop", f"SKIPPED: {refusal.message}", "", False)
 
 
 def cluster() -> Inputs:
-    """Nodes with cores for all tasks of a stage, two of them in CPU, and a narrow link."""
-    node = {"cpu": 200, "cores": 10, "memory_mb": 1024, "slots": 2, "bandwidth_mbps": 100,
+    """Nodes with a core for every task of the largest stage, and a narrow link.
+
+    A scheduler that knows nothing of stages may put all tasks of one on a node.
+    """
+    node = {"cpu": 1000, "cores": 10, "memory_mb": 1024, "slots": 2, "bandwidth_mbps": 100,
             "sockets": 1, "ghz": 2.0, "flops_per_cycle": 16}  # fmt: skip
     nodes = {f"n{i}": node for i in range(1, NODES + 1)}
     return validated({"format": FORMAT, "cluster": {"nodes": nodes}}, {})
 
 
-def run_one(site: Site, app: str, by: str, folder: Path) -> Row:
+def run_one(site: Site, app: str, by: str, folder: Path) -> Iterator[Row]:
     """One run; holds if a plan of the scheduler came into force."""
     topology = topology_of(load(app), {**APPS[app], "out": str(folder / "out")})
     first = "headrace" if by == "storm-even" else "storm-even"
@@ -99,12 +107,43 @@ def run_one(site: Site, app: str, by: str, folder: Path) -> Row:
             folder / "run", batches=BATCHES, interval_s=1.0, telemetry=telemetry, listen=listen
         )
         site.run(topology, plan, settings)
-    moved = next((e for e in watch.decisions if e.applied), None)
-    said = moved or (watch.decisions[-1] if watch.decisions else None)
-    in_force = moved is not None and any(name == "plan-1" for name in watch.plans)
-    why = "no decision" if said is None else said.reason
-    what = f"{app}, {by}, {rule}: {why}"
-    return Row(what, "in force" if in_force else "not in force", "in force", in_force)
+    kept = entries(folder / "store")
+    moved = next((e for e in kept if e.applied), None)
+    said = moved or (kept[-1] if kept else None)
+    under = [done for done in watch.batches if done.plan == "plan-1"]
+    yield Row(
+        f"{app}, {by}, {rule}: {'no decision' if said is None else said.reason}",
+        "in force" if moved is not None and under else "not in force",
+        "in force",
+        moved is not None and bool(under),
+    )
+    if under:
+        problem = world.look().problem
+        assert problem.current is not None
+        yield compare_shares(f"{app}, {by}", judge(problem, problem.current, bounded=False), under)
+
+
+def compare_shares(what: str, report: Report, batches: Sequence[BatchDone]) -> Row:
+    """Shares of all tuples that cross nodes and workers, as judged and as measured."""
+    total = sum(done.crossed.tuples for done in batches)
+    measured = [
+        sum(done.crossed.node_tuples for done in batches) / total,
+        sum(done.crossed.worker_tuples for done in batches) / total,
+    ]
+    judged = [
+        report.inter_node_traffic / report.total_traffic,
+        report.inter_worker_traffic / report.total_traffic,
+    ]
+    seconds = median(done.seconds for done in batches)
+    shared = sorted({name for done in batches for name in done.shared})
+    beside = f"; shared {', '.join(shared)}" if shared else ""
+    return Row(
+        f"{what}: {report.workers_used} workers on {report.nodes_used} nodes, "
+        f"{seconds:.2f} s a batch: between nodes, workers{beside}",
+        ", ".join(f"{share:.3f}" for share in measured),
+        ", ".join(f"{share:.3f}" for share in judged),
+        all(abs(a - b) <= ABOUT for a, b in zip(measured, judged, strict=True)) and not shared,
+    )
 
 
 @dataclass(slots=True)
@@ -112,12 +151,12 @@ class Watch:
     """Counts batches, and keeps what was decided."""
 
     now: float = 0.0
-    plans: list[str | None] = field(default_factory=list[str | None])
+    batches: list[BatchDone] = field(default_factory=list[BatchDone])
     decisions: list[Entry] = field(default_factory=list[Entry])
 
     def count(self, done: BatchDone) -> None:
         self.now += 1
-        self.plans.append(done.plan)
+        self.batches.append(done)
 
 
 if __name__ == "__main__":

@@ -178,8 +178,7 @@ def main() -> int:
     chosen = parser.parse_args()
     missed = 0
     for found in search(chosen.seed, chosen.workloads):
-        verdict = {True: "holds", False: "MISSED", None: ""}[found.holds]
-        print(f"{found.what}  {found.value}  {found.target}  {verdict}", flush=True)
+        print(found, flush=True)
         missed += found.holds is False
     return 1 if missed else 0
 

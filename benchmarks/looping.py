@@ -1,10 +1,10 @@
 """The loop in a simulated world: three days of load, and many runs in which all goes wrong.
 
     python benchmarks/looping.py --runs 1000 --seed 0    # the runs alone, from a seed on
+    python benchmarks/looping.py --days "two peaks"      # three days of one curve of `curves.py`
 
-Days: the rate follows a daily curve up to three times its least and back. Hindsight rents, hour by
-hour, the fewest nodes whose cores do the work of that hour's busiest minute; no plan can do with
-fewer.
+Days: the rate follows a curve up to three times its least and back. Hindsight rents, hour by hour,
+the fewest nodes whose cores do the work of that hour's busiest minute; no plan can do with fewer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
+from curves import CURVES, Curve
 from measure import Row
 
 from headrace.control.adaptive import Adaptive, simulate_adaptive
@@ -37,7 +38,7 @@ from headrace.planner import place
 HOURS, QUICK_HOURS = 72, 30
 EVERY_S = 600.0
 RUNS, QUICK_RUNS = 1000, 20
-RATE, AMPLITUDE, CORES = 40_000.0, 0.5, 4
+RATE, CORES = 40_000.0, 4
 COST_MS = {"sentence": 0.05, "split": 0.2, "count": 0.05}
 WORDS = 7
 RIVALS = ("headrace", "storm-ras", "rstorm", "storm-even")  # any of them may have the plan
@@ -45,12 +46,13 @@ RIVALS = ("headrace", "storm-ras", "rstorm", "storm-even")  # any of them may ha
 
 def rows(quick: bool) -> Iterator[Row]:
     """Measure."""
-    yield from days(QUICK_HOURS if quick else HOURS)
+    for name in ["daily"] if quick else CURVES:
+        yield from days(name, QUICK_HOURS if quick else HOURS)
     yield from many_runs(QUICK_RUNS if quick else RUNS, 0)
 
 
-def day_inputs() -> Inputs:
-    """Word count on sixteen equal nodes, under a daily curve."""
+def day_inputs(curve: Curve, hours: int) -> Inputs:
+    """Word count on sixteen equal nodes, under a curve that is followed minute by minute."""
     components = {
         "sentence": {"spout": True, "tasks": 2, "rate": RATE, "bytes": 60},
         "split": {
@@ -67,22 +69,26 @@ def day_inputs() -> Inputs:
         "topology": {"name": "word-count", "components": components},
         "cluster": {"nodes": {"n{1..16}": node}},
         "profile": {name: {"*": {"cpu_ms": cost}} for name, cost in COST_MS.items()},
-        "arrivals": {"kind": "daily", "amplitude": AMPLITUDE},
+        "arrivals": {
+            "kind": "trace",
+            "points": [[60.0 * m, RATE * curve(60.0 * m)] for m in range(hours * 60 + 1)],
+        },
     }
     return validated(content, {})
 
 
-def days(hours: int) -> Iterator[Row]:
+def days(curve: str, hours: int) -> Iterator[Row]:
     """Rate x 3 and back, day by day."""
     settings = LoopSettings(objective="nodes", interval_s=EVERY_S, resize=True)
-    done = simulate_adaptive(day_inputs(), settings, seconds=hours * 3600.0)
-    least = [hindsight_nodes(hour) for hour in range(hours)]
+    inputs = day_inputs(CURVES[curve], hours)
+    done = simulate_adaptive(inputs, settings, seconds=hours * 3600.0)
+    least = [hindsight_nodes(CURVES[curve], hour) for hour in range(hours)]
     core_hours = float(sum(least) * CORES)
     later = Adaptive(
         done.decisions, tuple(i for i in done.intervals if i.end_s > 24 * 3600), EVERY_S
     )
     ratio = done.core_hours / core_hours
-    name = f"loop: {hours} h of a daily curve (x 3 and back)"
+    name = f"loop: {hours} h, curve `{curve}`"
     yield Row(f"{name}: intervals behind in a row after the first day", str(later.longest_behind),
               "1", later.longest_behind <= 1)  # fmt: skip
     yield Row(f"{name}: intervals behind in all", str(done.behind))
@@ -101,10 +107,9 @@ def count_turns(nodes: Sequence[int]) -> int:
     return sum((a > 0) != (b > 0) for a, b in pairwise(steps))
 
 
-def hindsight_nodes(hour: int) -> int:
+def hindsight_nodes(curve: Curve, hour: int) -> int:
     """The fewest nodes whose cores do the work of the busiest minute of an hour."""
-    minutes = [hour * 3600 + 60 * m for m in range(60)]
-    factor = max(1 + AMPLITUDE * math.cos(2 * math.pi * (s - 43200.0) / 86400.0) for s in minutes)
+    factor = max(curve(hour * 3600.0 + 60 * m) for m in range(60))
     per_line_ms = COST_MS["sentence"] + COST_MS["split"] + WORDS * COST_MS["count"]
     return math.ceil(RATE * factor * per_line_ms / 1000 / CORES - 1e-9)
 
@@ -260,7 +265,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=QUICK_RUNS)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--days", choices=CURVES)
     given = parser.parse_args()
+    if given.days is not None:
+        for row in days(given.days, HOURS):
+            print(row, flush=True)
+        return
     for row in many_runs(given.runs, given.seed):
         print(row)
 

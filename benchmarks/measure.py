@@ -38,17 +38,25 @@ class Row:
     target: str = ""
     holds: bool | None = None
 
+    @property
+    def verdict(self) -> str:
+        """Whether it holds, in a word."""
+        return {True: "holds", False: "MISSED", None: ""}[self.holds]
+
+    def __str__(self) -> str:
+        return f"{self.what:<90} {self.value:>16}  {self.target:>12}  {self.verdict}"
+
 
 def median_seconds(work: Callable[[], object], runs: int = 5) -> float:
-    """Median of several runs after one to warm up."""
+    """Median of several runs after one to warm up, of processor: others may use the machine too."""
     work()
     return statistics.median(_seconds(work) for _ in range(runs))
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def command(arguments: Sequence[str]) -> tuple[float, float]:

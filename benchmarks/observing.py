@@ -28,7 +28,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from measure import Row, within
-from run import line
 
 from headrace.model.telemetry import TASKS
 from headrace.spark import session
@@ -447,7 +446,7 @@ def main() -> int:
     parts = [a for a in sys.argv[1:] if not a.startswith("-")] or tuple(PARTS)
     missed = 0
     for row in rows("--quick" in sys.argv[1:], parts):
-        print(line(row, markdown=False), flush=True)
+        print(row, flush=True)
         missed += row.holds is False
     return 1 if missed else 0
 

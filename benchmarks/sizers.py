@@ -98,8 +98,7 @@ def main() -> int:
     chosen = parser.parse_args()
     missed = 0
     for row in search(chosen.seed, chosen.workloads):
-        verdict = {True: "holds", False: "MISSED", None: ""}[row.holds]
-        print(f"{row.what}  {row.value}  {row.target}  {verdict}", flush=True)
+        print(row, flush=True)
         missed += row.holds is False
     return 1 if missed else 0
 

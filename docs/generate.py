@@ -5,6 +5,7 @@ reference/commands.md, reference/api.md
                    from the commands' help and the library's docstrings
 decisions/index.md from the titles of the decisions
 ratios.svg         every scheduler's traffic over the best, from scoreboard.md
+benchmarks.md      its tables, from benchmarks/results.json
 ../README.md       the sentence about the papers' claims, from papers/*/results.json
 """
 
@@ -42,14 +43,15 @@ QUESTIONS = {
 
 def documents() -> dict[Path, str]:
     """Every generated file with what it must hold."""
-    readme = ROOT / "README.md"
+    readme, benchmarks = ROOT / "README.md", DOCS / "benchmarks.md"
     return {
         DOCS / "schedulers.md": schedulers(),
         DOCS / "reference" / "commands.md": commands(),
         DOCS / "reference" / "api.md": api(),
         DOCS / "decisions" / "index.md": decisions(),
         DOCS / "ratios.svg": ratios((DOCS / "scoreboard.md").read_text(encoding="utf-8")),
-        readme: with_claims(readme.read_text(encoding="utf-8")),
+        benchmarks: between(benchmarks.read_text(encoding="utf-8"), "results", results()),
+        readme: between(readme.read_text(encoding="utf-8"), "claims", claims_sentence()),
     }
 
 
@@ -220,12 +222,29 @@ def claims_sentence() -> str:
     )
 
 
-def with_claims(readme: str) -> str:
-    """The README with the sentence as it is now."""
+def results() -> str:
+    """What the benchmarks measured last, a table each."""
+    kept = json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))
+    lines: list[str] = []
+    for name, one in kept.items():
+        lines += [f"## {name.replace('_', ' ')}", "", f"Measured {one['measured']}.", ""]
+        lines += ["| what | measured | target | |", "|---|---:|---:|---|"]
+        for row in one["rows"]:
+            verdict = row["verdict"].replace("missed", "**missed**")
+            cells = (row["what"], row["value"], row["target"], verdict)
+            lines.append(
+                "| " + " | ".join(cell.strip().replace("|", "\\|") for cell in cells) + " |"
+            )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def between(document: str, mark: str, text: str) -> str:
+    """A document with other text between two marks."""
     return re.sub(
-        r"(<!-- claims -->\n).*?(\n<!-- /claims -->)",
-        lambda match: match[1] + claims_sentence() + match[2],
-        readme,
+        rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)",
+        lambda match: f"{match[1]}{text}\n{match[2]}",
+        document,
         flags=re.DOTALL,
     )
 

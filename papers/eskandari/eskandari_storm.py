@@ -78,7 +78,10 @@ def run(problem: Problem, by: str, nodes: int | None = None, theta: float | None
         seen = replace(
             seen, slot_taken=problem.slot_taken | (np.arange(len(problem.nodes)) >= nodes)[:, None]
         )
-    planned = place(seen, by, options=None if theta is None else {"theta": theta}, bounded=False)
+    options: dict[str, object] = {} if theta is None else {"theta": theta}
+    if by == R:
+        options["neighbours"] = "most"  # the thesis compares with Storm 1.1.1
+    planned = place(seen, by, options=options, bounded=False)
     return Run(problem, planned.assignment, judge(problem, planned.assignment, bounded=False))
 
 

@@ -160,3 +160,48 @@ def test_a_checkpoint_of_another_topology_is_refused_before_anything_starts(
         f"headrace: {tmp_path}: is a run of the topology `another`, and this is `word-count`"
     )
     assert rest == ["  what would help: name another folder (--checkpoint)"]
+
+
+def test_several_applications_are_one_file_to_plan_and_have_options_of_their_own() -> None:
+    several = ("run", "word-count", "exclamation", "--describe")
+    described = run(*several, "--option", "word-count:tasks=3", "--option", "seed=4")
+    assert described.exit_code == 0, described.stderr
+    topologies = yaml.safe_load(described.stdout)["topologies"]
+    assert [one["name"] for one in topologies] == ["word-count", "exclamation"]
+    assert topologies[0]["components"]["split"]["tasks"] == 3
+    assert all(one["core_per_task"] for one in topologies)
+    wrong = run(*several, "--option", "flight:tasks=3")
+    assert wrong.exit_code == 2
+    assert "is for flight, which is not run" in wrong.stderr
+    assert "no option `tasks`" in run(*several, "--option", "tasks=3").stderr
+    twice = run("run", "word-count", "word-count", "--describe")
+    assert "two applications make a topology called word-count" in twice.stderr
+
+
+def test_several_topologies_have_no_batch_in_common(tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text("format: headrace/1\ncluster:\n  nodes:\n    a: {cpu: 200}\n")
+    command = ["run", "word-count", "exclamation", "--fleet", cluster, "--adaptive"]
+    refused = run(*command, "--objective", "batch")
+    assert refused.exit_code == 2
+    assert "several topologies have no batch in common" in refused.stderr
+
+
+def test_two_applications_run_beside_each_other(spark: SparkSession, tmp_path: Path) -> None:
+    counts, words = tmp_path / "counts", tmp_path / "words"
+    options = [
+        f"word-count:out={counts}", "word-count:sentences=200", "word-count:tasks=2",
+        f"exclamation:out={words}", "exclamation:per_batch=100",
+    ]  # fmt: skip
+    given = [word for option in options for word in ("--option", option)]
+    command = ["run", "word-count", "exclamation", "--batches", "2", "--checkpoint", tmp_path]
+    result = run(*command, *given, "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)["runs"]
+    assert {name: one["tuples"] for name, one in told.items()} == {
+        "word-count": 400,
+        "exclamation": 200,
+    }
+    assert load("word-count").counted(str(counts)) == load("word-count").expected(2, sentences=200)
+    found = load("exclamation")
+    assert found.result(str(words), 2) == found.expected(2, per_batch=100)

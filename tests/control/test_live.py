@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +11,7 @@ import pytest
 from headrace.control import live
 from headrace.control.live import Site, fleet_for
 from headrace.errors import Infeasible, InvalidInput
+from headrace.run.cluster import Executor
 from headrace.run.fleet import Fleet
 from headrace.run.machines import Machine, machines_of
 from headrace.run.placement import Placement
@@ -62,13 +63,13 @@ def test_a_plan_is_checked_against_the_executors_that_are_up(
 ) -> None:
     waited: list[set[str]] = []
 
-    def cores(spark: object) -> dict[str, int]:
-        return {"h1": 2}
+    def up(spark: object) -> dict[str, tuple[Executor, ...]]:
+        return {"h1": (Executor("0", "h1", 2),)}
 
-    def wait(spark: object, hosts: Iterable[str], *, seconds: float) -> None:
+    def wait(spark: object, hosts: Mapping[str, int], *, seconds: float) -> None:
         waited.append(set(hosts))
 
-    monkeypatch.setattr(live, "executor_cores", cores)
+    monkeypatch.setattr(live, "executors_by_host", up)
     monkeypatch.setattr(live, "wait_for_hosts", wait)
     topology, tasks = word_count(), {"sentence": 2, "split": 3, "count": 2}
     site = Site(cast(Any, None), {"n1": "h1", "n2": "h2"})
@@ -82,3 +83,27 @@ def test_a_plan_is_checked_against_the_executors_that_are_up(
     assert waited[-1] == {"h1", "h2"}
     # In local mode places are not looked at.
     assert Site(cast(Any, None)).put_in_force(topology, crowd).current() is crowd
+
+
+def test_a_node_gets_a_process_for_every_worker_of_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[dict[str, int]] = []
+    asked: list[dict[str, int]] = []
+
+    def up(spark: object) -> dict[str, tuple[Executor, ...]]:
+        return {"h1": (Executor("0", "h1", 2), Executor("3", "h1", 2))}
+
+    def wait(spark: object, hosts: Mapping[str, int], *, seconds: float) -> None:
+        waited.append(dict(hosts))
+
+    monkeypatch.setattr(live, "executors_by_host", up)
+    monkeypatch.setattr(live, "wait_for_hosts", wait)
+    topology, tasks = word_count(), {"sentence": 1, "split": 2, "count": 2}
+    where = {(name, number): ("n1", number) for name, n in tasks.items() for number in range(n)}
+    plan = Placement("two", tasks, where)
+    site = Site(cast(Any, None), {"n1": "h1"}, grow=lambda wanted: asked.append(dict(wanted)))
+    assert site.put_in_force(topology, plan).current() is plan
+    assert asked == [{"n1": 2}]
+    assert waited == [{"h1": 2}]
+    # The processes of a fleet's node share its cores; those of others have cores of their own.
+    assert site.cores() == {"n1": 2}
+    assert Site(cast(Any, None), {"n1": "h1"}).cores() == {"n1": 4}

@@ -18,7 +18,7 @@ from headrace.model.telemetry import Writer
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A minute on two nodes, a move at its end, a minute on one; the decisions beside it."""
+    """A minute on two nodes, a move, a minute in two workers of one; the decisions beside it."""
     with Writer(tmp_path / "telemetry") as writer:
         for minute, node in ((0, "n2"), (1, "n1")):
             at = datetime.fromtimestamp(600 + 60 * minute + 10, UTC)
@@ -28,9 +28,9 @@ def store(tmp_path: Path) -> Path:
                 "tasks",
                 [
                     {**stamps, **of, "task": "line.1", "component": "line", "node": "n1",
-                     "tuples_in": 0, "tuples_out": 100, "cpu_ms": 500.0},
+                     "tuples_in": 0, "tuples_out": 100, "cpu_ms": 500.0, "worker": 0},
                     {**stamps, **of, "task": "word.1", "component": "word", "node": node,
-                     "tuples_in": 100, "tuples_out": 7, "cpu_ms": 1500.0},
+                     "tuples_in": 100, "tuples_out": 7, "cpu_ms": 1500.0, "worker": minute},
                 ],
             )  # fmt: skip
             edge = {"from_task": "line.1", "to_task": "word.1", "tuples": 100, "bytes": 4000}
@@ -47,9 +47,9 @@ def test_windows_say_what_ran_what_flowed_and_why(store: Path) -> None:
     assert (first.start_s, first.plan, first.why) == (600, "a", "")
     assert first.decisions == ("less traffic",)
     assert first.tasks == (Ran("line.1", "n1", 0, 100, 500.0), Ran("word.1", "n2", 100, 7, 1500.0))
-    assert first.flows == (Flowed("line", "word", 100, 4000, 100),)
+    assert first.flows == (Flowed("line", "word", 100, 4000, 100, 100),)
     assert (second.plan, second.why) == ("b", "less traffic")
-    assert second.flows == (Flowed("line", "word", 100, 4000, 0),)
+    assert second.flows == (Flowed("line", "word", 100, 4000, 0, 100),)
     assert "n1: 2 s of CPU in line.1, word.1" in second.lines()
     [only] = provenance(store / "telemetry", entries(store), begin_s=660)
     assert only == second
@@ -62,4 +62,5 @@ def test_history_shows_it(store: Path) -> None:
     windows = json.loads(found.stdout)["windows"]
     assert [window["plan"] for window in windows] == ["a", "b"]
     shown = CliRunner().invoke(main, ["history", str(store), "--provenance"]).stdout
-    assert "line -> word: 100 tuples, 4,000 bytes, 100% between nodes" in shown
+    assert "4,000 bytes, 100% between nodes, 100% between workers" in shown
+    assert "4,000 bytes, 0% between nodes, 100% between workers" in shown

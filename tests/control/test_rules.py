@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from headrace.checks.problems import problem_of
-from headrace.control.choice import Adopted, Decision, all_of
+from headrace.control.choice import Adopted, Choice, Decision, all_of
+from headrace.control.history import Entry, spare_core_seconds
 from headrace.control.planning import fingerprint
 from headrace.control.rules.aniello import weigh_traffic
-from headrace.control.rules.gain import no_flapping, worth_it
+from headrace.control.rules.gain import gain, no_flapping, worth_it
 from headrace.control.rules.muhammad import Levels, tune
 from headrace.errors import InvalidInput
 from headrace.judge.report import judge
@@ -177,3 +178,44 @@ def test_all_rules_must_agree_and_the_first_objection_is_the_reason() -> None:
     assert all_of(yes, yes).reason == "good; good"
     assert all_of(yes, no, yes) == no
     assert all_of(yes).numbers == {"x": 1}
+
+
+def choice_of_fewer_cores(spare_core_s: float | None) -> Choice:
+    """Four nodes of four cores are in use, and three would do; 100 s between decisions."""
+    components = {"s": {"spout": True, "tasks": 4, "rate": 100, "cpu": 10}}
+    problem = problem_of(
+        {"topology": {"components": components}, "cluster": {"nodes": {"n{1..4}": {"cpu": 400}}}}
+    )
+    four, three = (
+        Assignment(np.array(nodes), np.zeros(4, dtype=np.int64))
+        for nodes in ([0, 1, 2, 3], [0, 1, 2, 2])
+    )
+    reports = [judge(problem, plan, objective="nodes", bounded=False) for plan in (four, three)]
+    return Choice(
+        problem, four, reports[0], problem, three, reports[1], plan="new", objective="nodes",
+        at_s=1000.0, started_s=0.0, interval_s=100.0, spare_core_s=spare_core_s,
+    )  # fmt: skip
+
+
+def test_machines_are_given_back_once_enough_was_not_needed() -> None:
+    # 16 cores for 1.5 intervals of 100 s: 2,400 core-seconds.
+    assert gain(choice_of_fewer_cores(2400.0)).move
+    waits = gain(choice_of_fewer_cores(2399.0))
+    assert not waits.move
+    assert "core-seconds were not needed, and a smaller plan comes at 2.4e+03" in waits.reason
+    assert waits.numbers["cores_now"] == 16
+    assert waits.numbers["cores_then"] == 12
+    assert gain(choice_of_fewer_cores(800.0), patience=0.5).move
+    # Where counts do not change, a plan on fewer machines is taken as soon as it is found.
+    assert gain(choice_of_fewer_cores(None)).move
+
+
+def test_what_was_not_needed_is_counted_since_the_last_move() -> None:
+    def entry(at_s: float, now: float, then: float, *, applied: bool = False) -> Entry:
+        numbers = {"cores_now": now, "cores_then": then}
+        return Entry(at_s, applied, applied, "x", numbers=numbers)
+
+    past = [entry(0, 16, 8), entry(100, 16, 8, applied=True), entry(200, 8, 8), entry(300, 8, 4)]
+    # 0 for 100 s, then 4 cores for 50 s; what comes before the move does not count.
+    assert spare_core_seconds(past, 350.0) == 200
+    assert spare_core_seconds([], 350.0) == 0

@@ -7,7 +7,8 @@
 - `text` right after one of these is what it prints; a line `..` stands for lines left out.
 
 A comment `<!-- needs: WHAT -->` before a block says that it runs elsewhere: `spark` in
-tests/integration, `a fresh machine` where installation is tested.
+tests/integration, `storm` where its commands are checked (tests/storm), `a fresh machine` where
+installation is tested.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ DOCUMENTS = (
     ROOT / "docs" / "concepts" / "choices.md",
     *sorted((ROOT / "docs" / "guides").glob("*.md")),
 )
-NEEDS = ("spark", "a fresh machine")
+NEEDS = ("spark", "storm", "a fresh machine")
 COLUMNS = "88"
 # `python` is the one that runs the tests.
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

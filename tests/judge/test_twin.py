@@ -5,6 +5,7 @@ Every block of seeds builds its cases once. A failure names its seed.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from functools import cache
 from random import Random
@@ -15,6 +16,7 @@ import pytest
 from headrace.checks.problems import Content, draw_assignment, draw_document, problem_of
 from headrace.errors import InvalidInput
 from headrace.judge.report import FIGURES, Report, gap, judge
+from headrace.judge.traffic import traffic
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from tests.failures import label_failure
 from tests.judge.twin import Twin, max_rate
@@ -212,3 +214,58 @@ def test_output_divided_by_tasks_is_what_counting_task_by_task_gives() -> None:
             assert report.inter_node_traffic == pytest.approx(twin.traffic(2), rel=1e-9, abs=1e-12)
         compared += 1
     assert compared >= 20
+
+
+LOAD_AWARE_SEEDS = range(120)
+
+
+def load_aware_case(seed: int) -> Case | None:
+    """A case whose shuffled streams are load-aware; None where none is."""
+    random = Random(seed)
+    content = draw_document(random)
+    changed = 0
+    for topology in content.get("topologies", [content.get("topology", {})]):
+        for spec in topology.get("components", {}).values():
+            for entry in (e for entries in spec.get("inputs", {}).values() for e in entries):
+                if entry["grouping"] in ("shuffle", "none", "custom", "local-or-shuffle"):
+                    entry["grouping"] = "load-aware"
+                    changed += 1
+    if not changed:
+        return None
+    problem = problem_of(content)
+    plan = draw_assignment(random, problem)
+    report = judge(problem, plan, bounded=False)
+    placed = by_name(problem, plan)
+    return Case(content, problem, plan, placed, report, Twin(content, placed))
+
+
+def test_load_aware_streams_go_where_counting_task_by_task_sends_them() -> None:
+    uneven = 0
+    for seed in LOAD_AWARE_SEEDS:
+        found = load_aware_case(seed)
+        if found is None:
+            continue
+        report, twin = found.report, found.twin
+        with label_failure(seed=seed):
+            expected = [twin.traffic(level) for level in range(4)]
+            assert [
+                report.total_traffic,
+                report.inter_worker_traffic,
+                report.inter_node_traffic,
+                report.inter_rack_traffic,
+            ] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+            for node, row in report.nodes.items():
+                assert row["cpu"] == pytest.approx(twin.use(node, "cpu"), rel=1e-6, abs=1e-9)
+            found_broken = sorted((v.kind, v.node, v.resource) for v in report.violations)
+            assert found_broken == sorted(broken[:3] for broken in twin.violations())
+        shuffled = problem_of(found.content | _as_shuffle(found.content))
+        uneven += traffic(shuffled, found.plan).inter_node != pytest.approx(expected[2])
+    assert uneven > 5  # it makes a difference
+
+
+def _as_shuffle(content: Content) -> Content:
+    return json.loads(
+        json.dumps({k: content[k] for k in ("topology", "topologies") if k in content}).replace(
+            '"load-aware"', '"shuffle"'
+        )
+    )

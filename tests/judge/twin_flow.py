@@ -52,6 +52,9 @@ class Flow:
         self.edges = [edge for c in self.components for edge in self._edges_into(c)]
         self.rate = self._rates()
         self.share = self._shares()
+        self.near: dict[int, dict[str, dict[str, float]]] = {}  # of an edge: who sends what to whom
+        if any(edge.grouping == "load-aware" and not edge.shares for edge in self.edges):
+            self._settle()
         self.pairs = [pair for pair in self._all_pairs() if pair[0] in placed and pair[1] in placed]
         self.used_nodes = [
             node for node in self.nodes if any(where == node for where, _ in placed.values())
@@ -184,10 +187,90 @@ class Flow:
             }
         return share
 
+    def _settle(self) -> None:
+        """Let tuples go to the nearest tasks that can take them, until no share changes."""
+        for _ in range(1000):
+            before = dict(self.share)
+            for target in self.components:
+                into = [e for e in self.edges if e.target == target]
+                if any(e.grouping == "load-aware" and not e.shares for e in into):
+                    self._settle_target(target, into)
+            if all(abs(before[task] - share) < 1e-13 for task, share in self.share.items()):
+                return
+
+    def _settle_target(self, target: str, into: list[Edge]) -> None:
+        received = dict.fromkeys(self.tasks[target], 0.0)
+        for _, task, tuples, _ in self.measured_pairs:
+            if task in received:
+                received[task] += tuples
+        aware: list[Edge] = []
+        for edge in into:
+            if (edge.source, target) in self.covered:
+                continue
+            if edge.grouping == "load-aware" and not edge.shares:
+                aware.append(edge)
+                continue
+            for task, copies in zip(self.tasks[target], self._copies(edge), strict=True):
+                received[task] += self._emitted(edge, self.rate) * copies
+        for edge in aware:
+            rows = self._nearest_first(edge, received)
+            self.near[id(edge)] = rows
+            for row in rows.values():
+                for task, tuples in row.items():
+                    received[task] += tuples
+        whole = sum(received.values())
+        if whole > 0:
+            self.share |= {task: tuples / whole for task, tuples in received.items()}
+
+    def _nearest_first(self, edge: Edge, received: dict[str, float]) -> dict[str, dict[str, float]]:
+        """What each sender sends to each receiver, level by level, as far as threads take it."""
+        senders = [t for t in self.tasks[edge.source] if t in self.placed]
+        receivers = [t for t in self.tasks[edge.target] if t in self.placed]
+        left = {t: self._emitted(edge, self.rate) * self.share[t] for t in senders}
+        room = {t: max(0.0, self._thread_takes(t) - received[t]) for t in receivers}
+        rows: dict[str, dict[str, float]] = {t: dict.fromkeys(receivers, 0.0) for t in senders}
+        for level in [level for level in range(4) for _ in range(20)]:
+            offer: dict[tuple[str, str], float] = {}
+            for a in senders:
+                choice = [b for b in receivers if self.distance(a, b) <= level and room[b] > 0]
+                offer |= {(a, b): left[a] / len(choice) for b in choice}
+            for b in receivers:
+                arriving = sum(tuples for (_, to), tuples in offer.items() if to == b)
+                accepted = 1.0 if arriving <= room[b] else room[b] / arriving
+                for a in senders:
+                    taken = offer.get((a, b), 0.0) * accepted
+                    rows[a][b] += taken
+                    left[a] -= taken
+                room[b] = max(0.0, room[b] - arriving * accepted)
+        for a in senders:
+            for b in receivers:
+                rows[a][b] += left[a] / len(receivers)
+        return rows
+
+    def _thread_takes(self, task: str) -> float:
+        """Tuples/s that one thread can process."""
+        component = self.component_of[task]
+        node = self.nodes[self.placed[task][0]]
+        costs = self.content.get("profile", {}).get(component, {})
+        if any("cpu_ms" in cost or cost.get("cpu_fixed") for cost in costs.values()):
+            cost = costs.get(node.get("type", "")) or costs["*"]
+            free = max(0.0, 100 - cost.get("cpu_fixed", 0.0))
+            return free / (cost["cpu_ms"] / 10) if cost.get("cpu_ms") else float("inf")
+        points = self.components[component].get("cpu", 0.0) * self.factor
+        even = self.rate[component] / len(self.tasks[component])
+        return 100 / points * even if points else float("inf")
+
     def _all_pairs(self) -> list[tuple[str, str, float, float | None]]:
         pairs = list(self.measured_pairs)
         for edge in self.edges:
             if (edge.source, edge.target) in self.covered:
+                continue
+            if id(edge) in self.near:
+                pairs += [
+                    (a, b, tuples, None if edge.bytes is None else tuples * edge.bytes)
+                    for a, row in self.near[id(edge)].items()
+                    for b, tuples in row.items()
+                ]
                 continue
             for source in self.tasks[edge.source]:
                 sends = self._emitted(edge, self.rate) * self.share[source]

@@ -16,7 +16,7 @@ from headrace.model.read import read
 
 from .conftest import Refusal, Write
 
-GROUPINGS = "shuffle, none, custom, fields, global, all, direct, local-or-shuffle"
+GROUPINGS = "shuffle, load-aware, none, custom, fields, global, all, direct, local-or-shuffle"
 HEAD = "format: headrace/1\n"
 APP = """\
 topology:

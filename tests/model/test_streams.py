@@ -28,6 +28,7 @@ MACHINES = "cluster: {nodes: {n1: {cpu: 100}}}\n"
         ("fields", [1 / 3, 1 / 3, 1 / 3]),
         ("direct", [1 / 3, 1 / 3, 1 / 3]),
         ("local-or-shuffle", [1 / 3, 1 / 3, 1 / 3]),
+        ("load-aware", [1 / 3, 1 / 3, 1 / 3]),
         ("global", [1, 0, 0]),
         ("all", [1, 1, 1]),
     ],

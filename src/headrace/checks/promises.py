@@ -123,12 +123,12 @@ def small_content(seed: int) -> Content:
 
 
 def tight_content(random: Random) -> Content:
-    """Anything but local-or-shuffle, whose traffic depends on workers."""
+    """Anything but local-or-shuffle and load-aware, whose traffic depends on workers."""
     content = draw_document(random, most_tasks=6, most_nodes=3)
     content.pop("options", None)
     for spec in content.get("topology", {}).get("components", {}).values():
         for entry in (e for streams in spec.get("inputs", {}).values() for e in streams):
-            if entry["grouping"] == "local-or-shuffle":
+            if entry["grouping"] in ("local-or-shuffle", "load-aware"):
                 entry["grouping"] = "shuffle"
     return content
 

@@ -30,6 +30,7 @@ from headrace.cli import (
     run,
     schedulers,
     simulating,
+    storm,
 )
 from headrace.cli.shared import main
 
@@ -51,4 +52,5 @@ __all__ = [
     "run",
     "schedulers",
     "simulating",
+    "storm",
 ]

@@ -243,6 +243,10 @@ def history(
                     "figure": outcome.figure,
                     "predicted": outcome.predicted,
                     "measured": outcome.measured,
+                    "figures": {
+                        name: {"predicted": predicted, "measured": measured}
+                        for name, (predicted, measured) in outcome.figures.items()
+                    },
                 },
             }
             for entry in found
@@ -253,10 +257,8 @@ def history(
         at = datetime.fromtimestamp(entry.at_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
         echo(f"{at}  {decision_line(entry)}")
         if (outcome := came.get(entry.at_s)) is not None:
-            echo(
-                f"{'':21}{outcome.figure}: predicted {outcome.predicted:.4g}, "
-                f"measured {outcome.measured:.4g}"
-            )
+            for name, (predicted, measured) in outcome.figures.items():
+                echo(f"{'':21}{name}: predicted {predicted:.4g}, measured {measured:.4g}")
 
 
 def show_provenance(

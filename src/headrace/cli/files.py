@@ -198,10 +198,20 @@ def spark_log(path: str, app: str | None, out: str | None, as_json: bool) -> Non
 @OUT_DATA
 @JSON
 def storm(source: str, topology: str | None, window: str, out: str | None, as_json: bool) -> None:
-    """A topology that runs on Storm: from its UI (http://host:8080), or from saved answers."""
-    from headrace.observe.storm import storm as read_storm
+    """A topology that runs on Storm: from its UI, from Nimbus, or from saved answers.
 
-    document, notes = read_storm(source, topology, window=window)
+    http://host:8080 is a UI, nimbus://host:6627 is a Nimbus: it knows more, and needs Java.
+    """
+    from headrace.observe.storm import storm as read_storm
+    from headrace.observe.storm.nimbus import nimbus_document
+
+    if source.startswith("nimbus://"):
+        from headrace.storm.nimbus import ask_nimbus
+
+        found = ask_nimbus(source, lambda words: echo(words, err=True))
+        document, notes = nimbus_document(found, topology, source)
+    else:
+        document, notes = read_storm(source, topology, window=window)
     if out is not None or not as_json:
         emit(document, out)
     if as_json:

@@ -60,8 +60,9 @@ def up(
 @JSON
 def status(folder: str, as_json: bool) -> None:
     """Which workers are up."""
-    from headrace.run.supervisor import find_fleet
+    from headrace.run.supervisor import clear_lost_fleet, find_fleet
 
+    clear_lost_fleet(Path(folder))
     running = find_fleet(Path(folder))
     if running is None:
         raise InvalidInput(

@@ -146,6 +146,42 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "headrace fleet down",
         "headrace fleet down --folder .headrace-fleet",
     ),
+    "storm up": (
+        "headrace storm up cluster.yaml",
+        "headrace storm up cluster.yaml --limit bandwidth --plans plans/",
+    ),
+    "storm down": (
+        "headrace storm down",
+        "headrace storm down --folder .headrace-storm",
+    ),
+    "storm submit": (
+        "headrace storm submit word-count --set rate=400 --set topology.workers=3",
+        "headrace storm submit my-topology.jar --main com.example.Main argument",
+    ),
+    "storm serve": (
+        "headrace storm serve cluster.yaml",
+        "headrace storm serve cluster.yaml --by a3-storm --every 5m --advise",
+    ),
+    "storm status": (
+        "headrace storm status",
+        "headrace storm status --json",
+    ),
+    "storm plan": (
+        "headrace storm plan",
+        "headrace storm plan word-count --json",
+    ),
+    "storm history": (
+        "headrace storm history",
+        "headrace storm history --json",
+    ),
+    "storm install": (
+        "headrace storm install --to /opt/storm",
+        "headrace storm install --to /opt/storm --copy --address http://planner:7274",
+    ),
+    "lab storm-referee": (
+        "headrace lab storm-referee app.yaml",
+        "headrace lab storm-referee app.yaml --json",
+    ),
     "lab list": (
         "headrace lab list",
         "headrace lab list --json",
@@ -161,6 +197,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "lab calibrate": (
         "headrace lab calibrate --seconds 10",
         "headrace lab calibrate --out table.json",
+    ),
+    "lab storm-referee": (
+        "headrace lab storm-referee",
+        "headrace lab storm-referee app.yaml --rule 2.3",
     ),
 }  # by the command's name, without `headrace`
 

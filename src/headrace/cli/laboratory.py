@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -216,3 +217,54 @@ def run_calibration(seconds: float, most: int | None, out: str | None, as_json: 
         echo(f"wrote {out}", err=as_json)
     if as_json:
         print_json({"format": "headrace/1", "table": found})
+
+
+@lab.command("storm-referee")
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    type=click.Choice(["storm-even", "2.0", "2.3"]),
+    help="storm-even, or storm-ras as Storm 2.0 or 2.3 has it; repeatable. Absent: all.",
+)
+@click.option(
+    "--random",
+    "clusters",
+    type=click.IntRange(min=1),
+    default=30,
+    show_default=True,
+    help="Without files: how many random clusters, from seed 0.",
+)
+@JSON
+def run_referee(
+    files: tuple[str, ...], rules: tuple[str, ...], clusters: int, as_json: bool
+) -> None:
+    """Compare storm-even and storm-ras with Storm's own schedulers, executor by executor."""
+    from headrace.lab.storm_problems import draw_storm_cluster
+    from headrace.lab.storm_referee import RULES, referee
+    from headrace.model.build import build
+    from headrace.model.read import read, validated
+    from headrace.storm.nimbus import java_command
+
+    problems = {name: build(read([name])) for name in files} or {
+        f"random {seed}": build(validated(draw_storm_cluster(seed), {})) for seed in range(clusters)
+    }
+    rows: list[dict[str, object]] = []
+    for rule in rules or RULES:
+        java = java_command(RULES[rule].storm, lambda words: echo(words, err=True))
+        verdicts = referee(list(problems.values()), RULES[rule], java)
+        for name, verdict in zip(problems, verdicts, strict=True):
+            rows.append({"rule": rule, "problem": name, "equal": verdict.equal, **asdict(verdict)})
+            if not as_json and not verdict.equal:
+                echo(f"{rule}, {name}: {verdict.first}")
+        equal = sum(verdict.equal for verdict in verdicts)
+        executors = sum(verdict.executors for verdict in verdicts)
+        same = sum(verdict.same for verdict in verdicts)
+        echo(
+            f"{rule:<12}{equal} of {len(verdicts)} problems equal, "
+            f"{same:,} of {executors:,} executors",
+            err=as_json,
+        )
+    if as_json:
+        print_json({"format": "headrace/1", "verdicts": rows})

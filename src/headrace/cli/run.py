@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from headrace.cli.deciding import Deciding, deciding, say_decision
 from headrace.cli.fleet import FOLDER
 from headrace.cli.options import JSON, AlgorithmName, by_option
-from headrace.cli.shared import echo, emit, load_case, main, print_json, read_options
+from headrace.cli.run_lines import Job, Listener, say, show_summaries
+from headrace.cli.shared import emit, load_case, main, read_options
+from headrace.cli.stopping import end_on_terminate, stop_on_interrupt
 from headrace.errors import InvalidInput
 from headrace.spark import require_spark
 
 if TYPE_CHECKING:
     from headrace.control.live import Site
+    from headrace.control.on_spark import OnSpark
     from headrace.control.planning import LoopSettings
     from headrace.model.read import Inputs
     from headrace.model.topology import Topology
-    from headrace.run.batches import BatchDone, Settings
+    from headrace.run.batches import BatchDone
     from headrace.run.engine import RunDone
-    from headrace.run.placement import Placement
+    from headrace.run.placement import Placement, PlanInForce
 
+RUNS = Path("headrace-runs")
+TOGETHER = "traffic"  # what several topologies have in common; batches they have not
 MASTERS = ("spark://", "k8s://", "yarn", "local")
 
 
 @main.command()
-@click.argument("app")
+@click.argument("apps", nargs=-1, required=True, metavar="APP..")
 @click.option(
     "--plan",
     "plan_file",
@@ -61,7 +66,8 @@ MASTERS = ("spark://", "k8s://", "yarn", "local")
 @click.option(
     "--checkpoint",
     type=click.Path(file_okay=False),
-    help="The run's folder; absent: headrace-runs/<topology>.",
+    help="The run's folder, of several the folder of their folders; "
+    "absent: headrace-runs/<topology>.",
 )
 @click.option(
     "--telemetry",
@@ -85,7 +91,7 @@ MASTERS = ("spark://", "k8s://", "yarn", "local")
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="An option of the application; repeatable.",
+    help="An option of the application, of one of several as APP:KEY=VALUE; repeatable.",
 )
 @click.option(
     "--describe", is_flag=True, help="Print the topology as a file to plan, and run nothing."
@@ -98,8 +104,10 @@ MASTERS = ("spark://", "k8s://", "yarn", "local")
 @deciding(objective="batch")
 @FOLDER
 @JSON
+@click.pass_context
 def run(
-    app: str,
+    ctx: click.Context,
+    apps: tuple[str, ...],
     plan_file: str | None,
     cluster: str | None,
     master: str | None,
@@ -119,35 +127,46 @@ def run(
     folder: str,
     as_json: bool,
 ) -> None:
-    """Run an application (a .py file or an example by name) on Spark, tasks where the plan says."""
+    """Run applications (.py files or examples by name) on Spark, tasks where the plan says.
+
+    Several share the nodes under one plan, in the order of their priority, then of the command.
+    """
     start = Start(plan_file, first or by or ("headrace" if loop.on else None), crowded)
     check_choices(cluster, master, described, start, loop.on, first or by)
     require_spark("run")
-    from headrace.run.apps import load, topology_of
     from headrace.run.batches import Settings
     from headrace.run.state import Store
 
-    topology = topology_of(load(app), read_options(options))
+    topologies = make_topologies(apps, options)
     if describe:
-        # With the rule of the engine, for the planner.
-        emit(replace(topology, core_per_task=True).document(), None)
+        show_topologies(topologies)
         return
+    if len(topologies) > 1 and ctx.get_parameter_source("objective") == ParameterSource.DEFAULT:
+        loop = replace(loop, objective=TOGETHER)
     asked = loop.settings(by or "headrace") if loop.on else None
-    where = Path(checkpoint) if checkpoint is not None else Path("headrace-runs") / topology.name
-    Store(where.resolve()).check(topology)  # before anything starts
-    measured = Path(telemetry) if telemetry is not None else None
-    if measured is None and loop.on:
-        measured = where.resolve() / "telemetry"
-    listener = Listener()
-    settings = Settings(
-        where.resolve(), batches=batches, once=once, interval_s=interval, telemetry=measured,
-        on_error=on_error, listen=listener.listen,
-    )  # fmt: skip
+    if len(topologies) > 1 and asked is not None and asked.objective == "batch":
+        raise click.UsageError("several topologies have no batch in common: choose --objective")
+    end_on_terminate()
+    jobs: list[Job] = []
+    for topology in topologies:
+        where = folder_of(topology, checkpoint, len(topologies) > 1)
+        Store(where.resolve()).check(topology)  # before anything starts
+        measured = None if telemetry is None else Path(telemetry)
+        if measured is not None and len(topologies) > 1:
+            measured /= topology.name
+        if measured is None and loop.on:
+            measured = where.resolve() / "telemetry"
+        listener = Listener(topology.name if len(topologies) > 1 else None)
+        settings = Settings(
+            where.resolve(), batches=batches, once=once, interval_s=interval, telemetry=measured,
+            on_error=on_error, listen=listener.listen,
+        )  # fmt: skip
+        jobs.append(Job(topology, where, settings, listener))
     if cluster is None:
-        done = run_on_master(topology, settings, start, master, described, asked)
+        done = run_on_master(jobs, start, master, described, asked)
     else:
-        done = run_on_fleet(topology, settings, start, cluster, Path(folder), asked)
-    listener.show_summary(where, done, as_json)
+        done = run_on_fleet(jobs, start, cluster, Path(folder), asked)
+    show_summaries(jobs, done, as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,43 +206,84 @@ def check_choices(
         raise click.UsageError("give --plan or --by, not both")
 
 
+def make_topologies(apps: Sequence[str], options: Sequence[str]) -> list[Topology]:
+    """The applications' topologies; an option `APP:KEY=VALUE` is for one of them."""
+    from headrace.run.apps import load, topology_of
+
+    found: dict[str, Topology] = {}
+    for app in apps:
+        name = Path(app).stem if app.endswith(".py") else app
+        mine: list[str] = []
+        for option in options:
+            owner, colon, _ = option.partition("=")[0].rpartition(":")
+            if not colon:
+                mine.append(option)
+            elif owner in (app, name):
+                mine.append(option[len(owner) + 1 :])
+            elif owner not in {a for one in apps for a in (one, Path(one).stem)}:
+                raise click.UsageError(f"`{option}` is for {owner}, which is not run")
+        topology = topology_of(load(app), read_options(mine))
+        if topology.name in found:
+            raise InvalidInput(
+                f"two applications make a topology called {topology.name}; names must differ"
+            )
+        found[topology.name] = topology
+    return list(found.values())
+
+
+def show_topologies(topologies: Sequence[Topology]) -> None:
+    """Print them as a file to plan, with the rule of the engine."""
+    from headrace.model.document import FORMAT
+
+    ruled = [replace(topology, core_per_task=True) for topology in topologies]
+    if len(ruled) == 1:
+        emit(ruled[0].document(), None)
+    else:
+        emit({"format": FORMAT, "topologies": [one.section() for one in ruled]}, None)
+
+
+def folder_of(topology: Topology, checkpoint: str | None, several: bool) -> Path:
+    """The folder of a run."""
+    if checkpoint is None:
+        return RUNS / topology.name
+    return Path(checkpoint) / topology.name if several else Path(checkpoint)
+
+
 def run_on_master(
-    topology: Topology,
-    settings: Settings,
+    jobs: Sequence[Job],
     start: Start,
     master: str | None,
     described: str | None,
     loop: LoopSettings | None,
-) -> RunDone | None:
-    """Run on an existing cluster, or in local mode; None if it was interrupted."""
+) -> Mapping[str, RunDone]:
+    """Run on an existing cluster, or in local mode; empty if it was interrupted."""
     from headrace.control.live import on_master
     from headrace.model.cluster import nodes_of
     from headrace.run.placement import read_placement
     from headrace.spark import is_local
 
-    places = {} if start.file is None else read_placement(start.file, topology).places
-    nodes = {node for node, _ in places.values()}
+    nodes: set[str] = set()
+    if start.file is not None:
+        for job in jobs:
+            nodes |= {node for node, _ in read_placement(start.file, job.topology).places.values()}
     if nodes and (master is None or is_local(master)):
         say("in local mode there is one node: the plan's task counts are used, its places are not")
     known = None if described is None else load_case((described,)).inputs
     wanted = nodes if known is None else set(nodes_of(known))
     discover = known is None and start.file is None and start.by is not None
-    with on_master(master, topology.name, wanted, discover=discover) as site, stop_on_interrupt():
+    name = "+".join(job.topology.name for job in jobs)
+    with on_master(master, name, wanted, discover=discover) as site, stop_on_interrupt():
         nodes_known = known or site.describe()
-        first = plan_start(topology, nodes_known, start)
-        return run_on_site(site, topology, settings, start, first, nodes_known, loop)
-    return None
+        return run_on_site(
+            site, jobs, start, plan_start(jobs, nodes_known, start), nodes_known, loop
+        )
+    return {}
 
 
 def run_on_fleet(
-    topology: Topology,
-    settings: Settings,
-    start: Start,
-    cluster: str,
-    folder: Path,
-    loop: LoopSettings | None,
-) -> RunDone | None:
-    """Run on a fleet; with a loop, plan again while it runs. None if it was interrupted."""
+    jobs: Sequence[Job], start: Start, cluster: str, folder: Path, loop: LoopSettings | None
+) -> Mapping[str, RunDone]:
+    """Run on a fleet; with a loop, plan again while it runs. Empty if it was interrupted."""
     from headrace.control.live import fleet_for, on_fleet
     from headrace.run.machines import machines_of
     from headrace.run.placement import check_cores, read_placement
@@ -231,115 +291,101 @@ def run_on_fleet(
     inputs = load_case((cluster,)).inputs
     if start.file is not None and not start.crowded:  # before anything starts
         cores = {machine.name: machine.cores for machine in machines_of([cluster])}
-        check_cores(topology, read_placement(start.file, topology), cores)
-    first = plan_start(topology, inputs, start)
+        for job in jobs:
+            check_cores(job.topology, read_placement(start.file, job.topology), cores)
+    first = plan_start(jobs, inputs, start)
+    name = "+".join(job.topology.name for job in jobs)
     with (
         fleet_for(cluster, folder, say) as fleet,
-        on_fleet(fleet, topology.name, folder=folder) as site,
+        on_fleet(fleet, name, folder=folder) as site,
         stop_on_interrupt(),
     ):
-        return run_on_site(site, topology, settings, start, first, inputs, loop)
-    return None
+        return run_on_site(site, jobs, start, first, inputs, loop)
+    return {}
 
 
-def plan_start(topology: Topology, cluster: Inputs, start: Start) -> Placement | None:
-    """The first plan, if a scheduler is to make it."""
+def plan_start(jobs: Sequence[Job], cluster: Inputs, start: Start) -> Mapping[str, Placement]:
+    """The first plan of each topology, if a scheduler is to make it."""
     from headrace.control.on_spark import plan_first
+    from headrace.control.several import plan_first_together
     from headrace.model.cluster import nodes_of
 
     if start.file is not None or start.by is None:
-        return None
-    return plan_first(topology, nodes_of(cluster), start.by)
+        return {}
+    topologies, nodes = [job.topology for job in jobs], nodes_of(cluster)
+    if len(topologies) == 1:
+        return {topologies[0].name: plan_first(topologies[0], nodes, start.by)}
+    return plan_first_together(topologies, nodes, start.by)
 
 
 def run_on_site(
     site: Site,
-    topology: Topology,
-    settings: Settings,
+    jobs: Sequence[Job],
     start: Start,
-    first: Placement | None,
+    first: Mapping[str, Placement],
     cluster: Inputs,
     loop: LoopSettings | None,
-) -> RunDone:
-    """Put the first plan in force, and run; with a loop, plan again meanwhile."""
+) -> Mapping[str, RunDone]:
+    """Put the first plans in force, and run; with a loop, plan again meanwhile."""
+    plans = {
+        job.topology.name: site.put_in_force(
+            job.topology,
+            first.get(job.topology.name),
+            file=start.file,
+            crowded=start.crowded,
+            say=say,
+        )
+        for job in jobs
+    }
+    if loop is None:
+        return site.run_together(
+            {j.topology.name: (j.topology, plans[j.topology.name], j.settings) for j in jobs}
+        )
+    worlds = [
+        site.watch(job.topology, plans[job.topology.name], cluster, job.telemetry,
+                   job.settings.checkpoint, by=loop.by)
+        for job in jobs
+    ]  # fmt: skip
+    if len(jobs) == 1:
+        return run_alone(site, jobs[0], plans, worlds[0], loop)
+    return run_beside(site, jobs, plans, worlds, loop)
+
+
+def run_alone(
+    site: Site, job: Job, plans: Mapping[str, PlanInForce], world: OnSpark, loop: LoopSettings
+) -> Mapping[str, RunDone]:
+    """Run one topology, and decide meanwhile."""
     from headrace.control.live import decide_beside
 
-    plan = site.put_in_force(topology, first, file=start.file, crowded=start.crowded, say=say)
-    if loop is None:
-        return site.run(topology, plan, settings)
-    assert settings.telemetry is not None
-    world = site.watch(topology, plan, cluster, settings.telemetry, settings.checkpoint, by=loop.by)
-    with decide_beside(world, loop, say_decision, settings.listen) as listen:
-        return site.run(topology, plan, replace(settings, listen=listen))
+    name = job.topology.name
+    with decide_beside(world, loop, say_decision, job.listener.listen) as listen:
+        settings = replace(job.settings, listen=listen)
+        return {name: site.run(job.topology, plans[name], settings)}
 
 
-@contextmanager
-def stop_on_interrupt() -> Generator[None]:
-    """End quietly on Ctrl-C: a run can go on later."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        say("stopped; run again to go on")
+def run_beside(
+    site: Site,
+    jobs: Sequence[Job],
+    plans: Mapping[str, PlanInForce],
+    worlds: Sequence[OnSpark],
+    loop: LoopSettings,
+) -> Mapping[str, RunDone]:
+    """Run topologies beside each other, and decide for all of them."""
+    from headrace.control.live import decide_together
+    from headrace.control.several import Together
 
+    by_name = {job.topology.name: job for job in jobs}
+    shared = jobs[0].settings.checkpoint.parent / "+".join(by_name)
+    world = Together(worlds, shared)
 
-def say(message: str) -> None:
-    echo(message, err=True)
+    def listen(name: str, done: BatchDone) -> None:
+        by_name[name].listener.listen(done)
 
-
-class Listener:
-    """Prints a line after every batch, and keeps what the summary needs."""
-
-    def __init__(self) -> None:
-        self.batches: list[BatchDone] = []
-
-    def listen(self, done: BatchDone) -> None:
-        self.batches.append(done)
-        say(batch_line(done))
-
-    def summary(self, where: Path, ended: RunDone | None) -> dict[str, Any]:
-        """The run in numbers."""
-        done = self.batches
-        return {
-            "batches": len(done),
-            "tuples": sum(d.tuples for d in done),
-            "seconds": [round(d.seconds, 3) for d in done],
-            "remote_bytes": sum(d.remote_bytes for d in done),
-            "total_bytes": sum(d.total_bytes for d in done),
-            # As Spark counts what its shuffles read: compressed, unless that is turned off.
-            "spark_remote_bytes": ended.spark_remote_bytes if ended is not None else None,
-            "spark_total_bytes": ended.spark_total_bytes if ended is not None else None,
-            "misplaced": sum(len(d.misplaced) for d in done),
-            "quarantined": sum(d.failure is not None for d in done),
-            "plans": list(dict.fromkeys(d.plan for d in done if d.plan is not None)),
-            "checkpoint": str(where),
-        }
-
-    def show_summary(self, where: Path, ended: RunDone | None, as_json: bool) -> None:
-        """Print the run in numbers."""
-        numbers = self.summary(where, ended)
-        if as_json:
-            print_json({"format": "headrace/1", "run": numbers})
-            return
-        echo(
-            f"{numbers['batches']} batches, {numbers['tuples']:,} tuples, "
-            f"{numbers['misplaced']} tasks misplaced, "
-            f"{numbers['quarantined']} batches put aside; to go on, run again with {where}"
+    with decide_together(world, loop, say_decision, listen) as listener_of:
+        return site.run_together(
+            {
+                name: (job.topology, plans[name], replace(job.settings, listen=listener_of(name)))
+                for name, job in by_name.items()
+            },
+            world.over.add,
         )
-        if ended is not None:
-            echo(
-                f"between nodes: {numbers['remote_bytes']:,} bytes as tasks sent them, "
-                f"{numbers['spark_remote_bytes']:,} as Spark read them from its shuffles"
-            )
-
-
-def batch_line(done: BatchDone) -> str:
-    """A batch in one line."""
-    line = (
-        f"batch {done.batch}: {done.tuples:,} tuples in {done.seconds:.2f} s, "
-        f"{done.remote_bytes:,} of {done.total_bytes:,} bytes between nodes"
-    )
-    if done.plan is not None:
-        line += f", plan {done.plan}"
-    if done.misplaced:
-        line += f", {len(done.misplaced)} misplaced: {', '.join(done.misplaced[:5])}"
-    return line if done.failure is None else f"{line}; put aside: {done.failure}"

@@ -47,6 +47,8 @@ class Choice:
     lag: float = 0.0  # tuples that wait
     error_percent: float = 0.0  # by which predictions were wrong lately
     adopted: tuple[Adopted, ...] = ()  # in the order of time; the last is in force
+    # Where counts change: core-seconds since the last move that a smaller plan would have spared.
+    spare_core_s: float | None = None
 
     @property
     def runs_well(self) -> bool:

@@ -78,6 +78,18 @@ def adopted_plans(history: Sequence[Entry]) -> tuple[Adopted, ...]:
     )
 
 
+def spare_core_seconds(history: Sequence[Entry], now_s: float) -> float:
+    """Core-seconds since the last move that a smaller plan would have done without, up to now."""
+    total, until_s = 0.0, now_s
+    for entry in reversed(history):
+        if entry.applied:
+            break
+        spare = entry.numbers.get("cores_now", 0.0) - entry.numbers.get("cores_then", 0.0)
+        total += max(0.0, spare) * (until_s - entry.at_s)
+        until_s = entry.at_s
+    return total
+
+
 def find_plan(history: Sequence[Entry], plan: str) -> Mapping[str, Any] | None:
     """Counts and places of a plan that was in force."""
     return next((entry.plans[plan] for entry in history if plan in entry.plans), None)

@@ -9,14 +9,19 @@ the input change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 from headrace.control.history import Entry
 
 # Figures that are predicted and can be measured, the most telling first; whether more is better.
-COMPARED = {"batch_seconds": False, "max_rate": True, "inter_node_traffic": False}
+COMPARED = {
+    "batch_seconds": False,
+    "max_rate": True,
+    "inter_node_traffic": False,
+    "inter_worker_traffic": False,
+}
 SAME_RATE = 0.1  # two inputs that differ by less are compared
 RECENT = 5  # outcomes that the margin looks at
 MOST_ERROR = 0.2  # that one of them counts: a single surprise must not stop all moves
@@ -32,6 +37,10 @@ class Outcome:
     predicted: float
     measured: float
     before: float | None  # the same, measured under the plan that was left
+    # All figures that were predicted and measured: what was, and what is.
+    figures: Mapping[str, tuple[float, float]] = field(
+        default_factory=dict[str, tuple[float, float]]
+    )
 
     @property
     def error(self) -> float:
@@ -68,7 +77,12 @@ def outcomes(history: Sequence[Entry]) -> list[Outcome]:
         if figure is not None:
             predicted, measured = float(entry.after[figure]), later.measured[figure]
             before = entry.measured.get(figure)
-            found.append(Outcome(entry, figure, predicted, measured, before))
+            both = {
+                name: (float(entry.after[name]), later.measured[name])
+                for name in COMPARED
+                if entry.after.get(name) is not None and later.measured.get(name) is not None
+            }
+            found.append(Outcome(entry, figure, predicted, measured, before, both))
     return found
 
 

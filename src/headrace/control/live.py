@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,8 +24,14 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from headrace.control.history import Entry
-from headrace.control.on_spark import OnSpark, background, decide_after_batches
+from headrace.control.on_spark import (
+    OnSpark,
+    background,
+    decide_after_batches,
+    decide_when_due,
+)
 from headrace.control.planning import LoopSettings
+from headrace.control.several import Together
 from headrace.errors import InvalidInput, Unsupported
 from headrace.model.document import FORMAT, Node
 from headrace.model.read import Inputs, validated
@@ -34,21 +40,23 @@ from headrace.registry import By
 from headrace.run import engine
 from headrace.run.addresses import check_reachable
 from headrace.run.batches import BatchDone, Settings
-from headrace.run.cluster import executor_cores, settled_hosts, wait_for_hosts
-from headrace.run.fleet import AGENTS, Fleet, local_fleet
+from headrace.run.cluster import Executor, executors_by_host, settle_hosts, wait_for_hosts
+from headrace.run.fleet import AGENTS, Fleet, Grow, local_fleet, temporary
 from headrace.run.internals import SETTINGS
+from headrace.run.leftovers import scratch_folder, sweep_scratch
 from headrace.run.machines import machines_of
-from headrace.run.placement import Placement, PlanInForce, check_cores
-from headrace.run.supervisor import find_fleet
+from headrace.run.placement import Placement, PlanInForce, check_cores, workers_per_node
+from headrace.run.supervisor import clear_lost_fleet, find_fleet
 from headrace.spark import is_local, session
 
-BACK_WITHIN_S = 20  # a lost executor comes back within seconds
+BACK_WITHIN_S = 30  # a lost executor, or a new one, is there within seconds
 SLOTS = 4  # of a node of which nothing is known, as Storm's supervisors have
 BY_STREAMS = ("headrace", "optimal")  # schedulers that work on whole streams
 
 Say = Callable[[str], None]
-# Cores per host that has an executor -> nodes: where they are, and what they are.
-FindMore = Callable[[Mapping[str, int]], Mapping[str, tuple[str, Node]]]
+ByHost = Mapping[str, Sequence[Executor]]
+# Executors per host -> nodes: where they are, and what they are.
+FindMore = Callable[[ByHost], Mapping[str, tuple[str, Node]]]
 Listen = Callable[[BatchDone], None]
 
 
@@ -65,15 +73,34 @@ class Site:
     find_more: FindMore | None = None  # nodes that may have joined since
     more: dict[str, Node] = field(default_factory=dict[str, Node])  # those that have
     agents: Path | None = None  # the folder of what nodes say about themselves
+    grow: Grow | None = None  # gives nodes a process for every worker; None: there are what are
 
     def cores(self) -> dict[str, int]:
-        """The nodes that have an executor, and its cores; a node that has joined is one of them."""
-        found = executor_cores(self.spark)
+        """The nodes that have executors, and their cores; a node that has joined is one of them.
+
+        Where processes are made for workers, all of a node share its cores.
+        """
+        found = executors_by_host(self.spark)
         if self.hosts is not None and self.find_more is not None:
             for name, (host, node) in self.find_more(found).items():
                 if name not in self.hosts:
                     self.hosts[name], self.more[name] = host, node
-        return {node: found[host] for node, host in (self.hosts or {}).items() if host in found}
+        total = sum if self.grow is None else max
+        cores = {host: total(one.cores for one in some) for host, some in found.items()}
+        return {node: cores[host] for node, host in (self.hosts or {}).items() if host in cores}
+
+    def have_workers(self, placement: Placement) -> None:
+        """See to it that the workers of a plan have processes; which do not is seen in batches."""
+        if self.hosts is None:
+            return
+        wanted = workers_per_node(placement)
+        if self.grow is not None:
+            self.grow(wanted)
+        else:
+            wanted = dict.fromkeys(wanted, 1)
+        counts = {self.hosts[node]: n for node, n in wanted.items() if node in self.hosts}
+        with suppress(Unsupported):
+            wait_for_hosts(self.spark, counts, seconds=BACK_WITHIN_S)
 
     def put_in_force(
         self,
@@ -93,9 +120,7 @@ class Site:
         def check(placement: Placement) -> None:
             if self.hosts is None:
                 return
-            wanted = {self.hosts[n] for n, _ in placement.places.values() if n in self.hosts}
-            with suppress(Unsupported):  # what does not come back is named below
-                wait_for_hosts(self.spark, wanted, seconds=BACK_WITHIN_S)
+            self.have_workers(placement)  # a node that does not come back is named below
             cores = self.cores()
             check_cores(
                 topology, placement, dict.fromkeys(cores, sys.maxsize) if crowded else cores
@@ -138,7 +163,7 @@ class Site:
         """The nodes as files would have them: what their executors have of cores."""
         nodes = {
             name: node.model_dump(mode="json", by_alias=True, exclude_unset=True)
-            for name, (_, node) in host_nodes(self.cores()).items()
+            for name, (_, node) in host_nodes(executors_by_host(self.spark)).items()
         }
         return validated({"format": FORMAT, "cluster": {"nodes": nodes or {"this": {}}}}, {})
 
@@ -146,10 +171,36 @@ class Site:
         """Run a topology until its sources end or the batches are done."""
         return engine.run(self.spark, topology, plan, replace(settings, hosts=self.hosts))
 
+    def run_together(
+        self,
+        runs: Mapping[str, tuple[Topology, PlanInForce, Settings]],
+        ended: Callable[[str], None] = keep_quiet,
+    ) -> dict[str, engine.RunDone]:
+        """Run topologies beside each other until all have ended; if one fails, all stop."""
+        running: dict[str, engine.Running] = {}
+        try:
+            for name, (topology, plan, settings) in runs.items():
+                here = replace(settings, hosts=self.hosts)
+                running[name] = engine.Running(self.spark, topology, plan, here)
+            with ThreadPoolExecutor(len(running)) as threads:
+                waiting = {threads.submit(one.wait): name for name, one in running.items()}
+                try:
+                    for done in as_completed(waiting):
+                        done.result()
+                        ended(waiting[done])
+                finally:
+                    for one in running.values():
+                        one.stop()
+                return {name: done.result() for done, name in waiting.items()}
+        finally:
+            for one in running.values():
+                one.stop()
+
 
 @contextmanager
 def fleet_for(cluster: str | os.PathLike[str], folder: Path, say: Say) -> Generator[Fleet]:
     """The fleet that is up in a folder, if it has the cluster's machines, else one for this run."""
+    clear_lost_fleet(folder)
     machines, running = machines_of([cluster]), find_fleet(folder)
     if running is not None:
         if not running.has_machines(machines):
@@ -160,10 +211,7 @@ def fleet_for(cluster: str | os.PathLike[str], folder: Path, say: Say) -> Genera
         yield running
         return
     say(f"starting a fleet of {len(machines)} workers for this run ..")
-    with (
-        tempfile.TemporaryDirectory(prefix="headrace-fleet-") as scratch,
-        local_fleet(machines, Path(scratch)) as fleet,
-    ):
+    with scratch_folder() as scratch, local_fleet(machines, scratch) as fleet:
         yield fleet
 
 
@@ -176,19 +224,20 @@ def on_fleet(
     Workers may join and leave a fleet that is up in a folder.
     """
 
-    def find_more(cores: Mapping[str, int]) -> dict[str, tuple[str, Node]]:
+    def find_more(up: ByHost) -> dict[str, tuple[str, Node]]:
         now = find_fleet(folder) if folder is not None else None
         joined = {} if now is None else now.nodes
         hosts = {} if now is None else now.hosts
         return {
             name: (hosts[name], Node.model_validate(facts))
             for name, facts in joined.items()
-            if hosts[name] in cores
+            if hosts[name] in up
         }
 
     with open_session(app, fleet.master, {**conf, **fleet.settings()}) as spark:
         wait_for_hosts(spark, fleet.hosts.values())
-        yield Site(spark, fleet.hosts, find_more, agents=folder and folder / AGENTS)
+        agents = folder and folder / AGENTS
+        yield Site(spark, fleet.hosts, find_more, agents=agents, grow=fleet.grow)
 
 
 @contextmanager
@@ -205,15 +254,20 @@ def on_master(
         if hosts:
             wait_for_hosts(spark, hosts.values())
         elif remote and discover:
-            hosts = {host: host for host in settled_hosts(spark)}
+            hosts = {host: host for host in settle_hosts(spark)}
         yield Site(spark, hosts or None, host_nodes if discover else None)
 
 
-def host_nodes(cores: Mapping[str, int]) -> dict[str, tuple[str, Node]]:
-    """Hosts as nodes: all that is known of them is what cores their executors have."""
-    return {
-        host: (host, Node(cpu=100.0 * own, cores=own, slots=SLOTS)) for host, own in cores.items()
-    }
+def host_nodes(up: ByHost) -> dict[str, tuple[str, Node]]:
+    """Hosts as nodes: all that is known of them is their executors, and what cores those have.
+
+    A host with one executor has as many slots as one of which nothing is known: its workers share.
+    """
+    found: dict[str, tuple[str, Node]] = {}
+    for host, some in up.items():
+        own, slots = sum(one.cores for one in some), len(some) if len(some) > 1 else SLOTS
+        found[host] = (host, Node(cpu=100.0 * own, cores=own, slots=slots))
+    return found
 
 
 @contextmanager
@@ -222,22 +276,53 @@ def open_session(app: str, master: str | None, conf: Mapping[str, str]) -> Gener
     if master is not None:
         check_reachable(master)
     ours = SparkSession.getActiveSession() is None
-    try:
-        spark = session(app=app, master=master, conf={**SETTINGS, **conf})
-    except Py4JError as error:
-        if master is None or is_local(master):
-            raise
-        raise Unsupported(  # Spark's own words are a stack trace about its last step
-            f"Spark could not start on {master}; what answers there may be no Spark master, "
-            f"or one of another version than {pyspark.__version__}"
-        ) from error
-    try:
-        yield spark
-    finally:
-        if ours:
-            # Executors that go away while the session ends are no news.
-            spark.sparkContext.setLogLevel("OFF")
-            spark.stop()
+    sweep_scratch()
+    with scratch_folder() as scratch:
+        # A driver that is killed leaves its files behind.
+        java = "spark.driver.extraJavaOptions"
+        local = {
+            "spark.local.dir": str(scratch),
+            java: f"{conf.get(java, '')} {temporary(str(scratch))}".strip(),
+        }
+        try:
+            spark = session(app=app, master=master, conf={**SETTINGS, **conf, **local})
+        except Py4JError as error:
+            if master is None or is_local(master):
+                raise
+            raise Unsupported(  # Spark's own words are a stack trace about its last step
+                f"Spark could not start on {master}; what answers there may be no Spark master, "
+                f"or one of another version than {pyspark.__version__}"
+            ) from error
+        try:
+            yield spark
+        finally:
+            if ours:
+                # Executors that go away while the session ends are no news.
+                spark.sparkContext.setLogLevel("OFF")
+                spark.stop()
+
+
+@contextmanager
+def decide_together(
+    world: Together,
+    settings: LoopSettings,
+    report: Callable[[Entry], None],
+    listen: Callable[[str, BatchDone], None],
+) -> Generator[Callable[[str], Listen]]:
+    """Listeners by topology, after whose batches the loop decides for all, in the background."""
+    parts = {part.topology.name: part for part in world.parts}
+    with background() as do:
+        decide = decide_when_due(world, settings, report, do)
+
+        def listener_of(name: str) -> Listen:
+            def both(done: BatchDone) -> None:
+                listen(name, done)
+                parts[name].add_batch(done)
+                decide()
+
+            return both
+
+        yield listener_of
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from headrace.control.choice import Choice, Decision, carries_load, sustained, why_overloaded
-from headrace.control.history import Entry, adopted_plans, find_plan
+from headrace.control.history import Entry, adopted_plans, find_plan, spare_core_seconds
 from headrace.control.learning import is_barred, plan_to_take_back, prediction_error_percent
-from headrace.control.need import needed_factor
+from headrace.control.need import AHEAD, LASTS, needed_factor
 from headrace.control.planning import (
     Candidate,
     LoopSettings,
@@ -37,7 +37,14 @@ from headrace.planner import Plan
 from headrace.registry import find
 
 # Figures that are kept with a decision.
-KEPT = ("inter_node_traffic", "max_rate", "batch_seconds", "nodes_used", "feasible")
+KEPT = (
+    "inter_node_traffic",
+    "inter_worker_traffic",
+    "max_rate",
+    "batch_seconds",
+    "nodes_used",
+    "feasible",
+)
 TRIGGER = 1 / 3  # of the reserve: a running plan with less than that left is too small
 
 
@@ -119,16 +126,20 @@ def decide(
     forecast = None
     if settings.forecast:
         from headrace.control.forecast import most_expected as forecast  # here: it needs an extra
-    need = 1.0
+    need, lasting = 1.0, 1.0
     if settings.resize or settings.forecast:
-        need = needed_factor(
-            history, entry.at_s, entry.rate_per_s, view.lag, settings.interval_s, forecast
-        )
+        need, lasting = (
+            needed_factor(
+                history, entry.at_s, entry.rate_per_s, view.lag, settings.interval_s, forecast,
+                ahead=ahead,
+            )
+            for ahead in (AHEAD, LASTS)
+        )  # fmt: skip
     if not homeless:
         back = take_back(view, entry, history, settings, need)
         if back is not None:
             return back
-    found = plan_again(view, settings, need)
+    found = plan_again(view, settings, max(need, lasting))
     # With resizing, a plan is too small before it overflows.
     load = need * (1 + settings.reserve * TRIGGER) if settings.resize else need
     then = judge_plan(found.problem, found.plan.assignment, settings.objective, load)
@@ -149,10 +160,11 @@ def decide(
             at_s=entry.at_s,
             started_s=history[0].at_s if history else entry.at_s,
             interval_s=settings.interval_s,
-            transfer_s=found.transfer_s,
+            transfer_s=found.pause_s(settings.restart_s),
             lag=view.lag,
             error_percent=prediction_error_percent(history),
             adopted=adopted_plans(history),
+            spare_core_s=spare_core_seconds(history, entry.at_s) if settings.resize else None,
         )  # fmt: skip
         decision = ask_rule(choice, entry, view, history, settings)
     return conclude(entry, decision, found, history, then)

@@ -10,7 +10,8 @@ from headrace.control.history import Entry
 
 CALM = 3  # intervals that the input must have been low before plans shrink
 TREND = 7  # rates through which a line is drawn: single ones are too noisy to be followed
-AHEAD = 3  # intervals that the line is followed
+AHEAD = 3  # intervals that the line is followed: until then a plan must carry what comes
+LASTS = 6  # intervals that a new plan should last, so that the next move is not soon
 MOST_GROWTH = 0.25  # of the rate, that is expected in all
 MOST_CATCH_UP = 0.5  # of the rate, to work off what waits
 
@@ -25,6 +26,8 @@ def needed_factor(
     lag: float,
     interval_s: float,
     forecast: Forecast | None = None,
+    *,
+    ahead: int = AHEAD,
 ) -> float:
     """What a plan should carry for the next intervals, as a factor of the measured rate.
 
@@ -36,9 +39,9 @@ def needed_factor(
     rates = known_rates(history, now_s, rate_per_s)
     recent = [rate for _, rate in rates[-CALM:]]
     rise_per_s = slope(rates[-TREND:])
-    growth = min(max(0.0, rise_per_s * AHEAD * interval_s / rate_per_s), MOST_GROWTH)
+    growth = min(max(0.0, rise_per_s * ahead * interval_s / rate_per_s), MOST_GROWTH)
     catch_up = min(lag / (rate_per_s * interval_s), MOST_CATCH_UP) if interval_s > 0 else 0.0
-    expected = forecast(rates, 2 * interval_s) if forecast is not None else None
+    expected = forecast(rates, (ahead - 1) * interval_s) if forecast is not None else None
     need = max(max(recent) / rate_per_s, 1 + growth, (expected or 0.0) / rate_per_s)
     return need + catch_up
 

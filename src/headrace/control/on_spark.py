@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,9 +17,9 @@ import numpy as np
 from headrace.control import history
 from headrace.control.draining import drained_nodes
 from headrace.control.history import Entry
-from headrace.control.loop import step
+from headrace.control.loop import World, step
 from headrace.control.planning import LoopSettings, View
-from headrace.control.prediction import emission_rates, with_batch_times
+from headrace.control.prediction import crossing_rates, emission_rates, with_batch_times
 from headrace.errors import InvalidInput
 from headrace.model.build import build
 from headrace.model.cluster import nodes_of
@@ -207,6 +208,22 @@ def observe(spark: SparkSession, folder: Path, question: Question, *, newest: in
     return observe_folder(spark, folder, question, newest=newest)
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a running topology showed of itself."""
+
+    inputs: Inputs  # as files have it
+    timed: Problem  # with the running plan, and the times of batches
+    running: Placement | None
+    traffic: Sequence[Sequence[Any]]  # of single pairs of tasks
+    measured: Mapping[str, float]  # of the plan in force
+
+    @property
+    def rate_per_s(self) -> float:
+        """Tuples/s that come in at all spouts."""
+        return float(self.timed.rate[self.timed.spout].sum())
+
+
 @dataclass(slots=True)
 class OnSpark:
     """A topology that runs, as the loop sees it."""
@@ -245,6 +262,15 @@ class OnSpark:
         return self.look().problem
 
     def look(self) -> View:
+        seen = self.measure()
+        workload = Workload(with_judge_options(seen.inputs, seen.timed))
+        problem = seen.timed
+        if self.pairs:
+            problem = with_measured_pairs(problem, seen.traffic)
+        return View(problem, workload, seen.measured, drained=drained_nodes(self.store))
+
+    def measure(self) -> Measured:
+        """What the newest batches show."""
         question = Question(self.window_s, "average", (self.topology.name,), prefixed=False)
         batches = self.batches  # more may come while this is at work
         newest = min(RECENT, max(1, self.warm)) if batches else RECENT  # one file a batch
@@ -265,13 +291,11 @@ class OnSpark:
             if running is not None and done.plan == running.name and done.failure is None
         ][-newest:]
         timed = with_batch_times(problem, under_plan, self.window_s)
-        workload = Workload(with_judge_options(inputs, timed))
-        if self.pairs:
-            timed = with_measured_pairs(timed, observed.get("traffic", ()))
-        measured = {}
+        measured: dict[str, float] = {}
         if under_plan:
             measured = {"batch_seconds": median(done.seconds for done in under_plan)}
-        return View(timed, workload, measured, drained=drained_nodes(self.store))
+            measured |= crossing_rates(under_plan)
+        return Measured(inputs, timed, running, observed.get("traffic", ()), measured)
 
     def history(self) -> Sequence[Entry]:
         return history.entries(self.store)
@@ -329,12 +353,28 @@ def decide_after_batches(
 
     A new plan holds from the next batch on; if decided in the `background`, from the one after.
     """
-    due = world.now() + settings.interval_s
+    decide = decide_when_due(world, settings, report, do)
 
     def listen(done: BatchDone) -> None:
-        nonlocal due
         world.add_batch(done)
-        if world.now() >= due and do(lambda: report(step(world, settings))):
-            due = world.now() + settings.interval_s
+        decide()
 
     return listen
+
+
+def decide_when_due(
+    world: World,
+    settings: LoopSettings,
+    report: Callable[[Entry], None],
+    do: Callable[[Action], bool] = do_at_once,
+) -> Action:
+    """What to call after every batch, from any thread: it decides once in an interval."""
+    due, alone = world.now() + settings.interval_s, threading.Lock()
+
+    def decide() -> None:
+        nonlocal due
+        with alone:
+            if world.now() >= due and do(lambda: report(step(world, settings))):
+                due = world.now() + settings.interval_s
+
+    return decide

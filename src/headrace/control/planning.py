@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import HeadraceError, Infeasible
+from headrace.judge.diff import restarted_workers
 from headrace.judge.report import Report, judge
 from headrace.model.document import PlanSection
 from headrace.model.plan import assignment_section, counts_section, read_assignment
@@ -41,6 +42,7 @@ class LoopSettings:
     budget: float | None = None  # for machines
     forecast: bool = False  # plan for what is about to come, by the history of rates
     seed: int = 0
+    restart_s: float = 0.0  # that a worker takes to start again where other tasks come to it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +86,19 @@ class Candidate:
         """Seconds that the state travels."""
         plan, new = self.carried, self.plan.assignment
         return volumes_between(self.problem, plan, new, holders=self.holders).bound
+
+    def pause_s(self, restart_s: float) -> float:
+        """Seconds of all work that the move costs: state travels, and workers start again.
+
+        Workers that keep their tasks go on meanwhile.
+        """
+        if restart_s <= 0:
+            return self.transfer_s
+        new = self.plan.assignment
+        again = restarted_workers(self.problem, self.carried, self.problem, new)
+        placed = new.node != UNPLACED
+        slots = np.column_stack([new.node[placed], new.worker[placed]])
+        return self.transfer_s + restart_s * again / max(1, len(np.unique(slots, axis=0)))
 
 
 def plan_again(view: View, settings: LoopSettings, need: float = 1.0) -> Candidate:
@@ -211,7 +226,12 @@ def judge_plan(problem: Problem, plan: Assignment, objective: str, factor: float
 
 def fingerprint(problem: Problem, plan: Assignment) -> str:
     """A short name for a plan: the same for the same counts and places of all tasks."""
-    text = json.dumps(plan_section(problem, plan), sort_keys=True)
+    return fingerprint_of(plan_section(problem, plan))
+
+
+def fingerprint_of(section: Mapping[str, Any]) -> str:
+    """The same, of a plan's counts and places."""
+    text = json.dumps(section, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -54,6 +54,21 @@ def emission_rates(batches: Sequence[BatchDone]) -> dict[str, float]:
     }
 
 
+def crossing_rates(batches: Sequence[BatchDone]) -> dict[str, float]:
+    """Tuples/s between nodes and between workers, by the names that the judge has for them.
+
+    Over the same time as the rates of the spouts.
+    """
+    start_s = [done.ended - done.seconds for done in batches]
+    if len(batches) < 2 or start_s[-1] <= start_s[0]:
+        return {}
+    span_s = start_s[-1] - start_s[0]
+    return {
+        "inter_node_traffic": sum(d.crossed.node_tuples for d in batches[1:]) / span_s,
+        "inter_worker_traffic": sum(d.crossed.worker_tuples for d in batches[1:]) / span_s,
+    }
+
+
 def with_batch_times(problem: Problem, batches: Sequence[BatchDone], window_s: float) -> Problem:
     """The problem with the time between batches, and what a batch takes beside its tasks' work.
 

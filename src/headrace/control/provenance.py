@@ -6,10 +6,12 @@ From the telemetry of a run and its decisions; both are kept in the run's folder
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from headrace.control.history import Entry
 from headrace.errors import InvalidInput
@@ -38,6 +40,7 @@ class Flowed:
     tuples: int
     bytes: int
     between_nodes: int  # of the tuples
+    between_workers: int = 0  # of the tuples, those between nodes included
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,11 @@ class Window:
             names = ", ".join(ran.task for ran in tasks)
             found.append(f"{node}: {cpu_s:.3g} s of CPU in {names}")
         for flow in self.flows:
-            share = flow.between_nodes / flow.tuples if flow.tuples else 0.0
+            tuples = max(flow.tuples, 1)
             found.append(
                 f"{flow.source} -> {flow.target}: {flow.tuples:,} tuples, {flow.bytes:,} bytes, "
-                f"{share:.0%} between nodes"
+                f"{flow.between_nodes / tuples:.0%} between nodes, "
+                f"{flow.between_workers / tuples:.0%} between workers"
             )
         return found
 
@@ -90,6 +94,7 @@ def provenance(
         usable = classify(read, kind, LATENESS_S)
         rows[kind] = usable[usable["table"] == EVENTS]
     tasks = task_windows(rows["tasks"], window_s)
+    worker = worker_of_tasks(rows["tasks"])
     edges = edge_windows(rows["edges"], window_s)
     starts = sorted({int(start) for start in tasks["start_s"]} | {int(s) for s in edges["start_s"]})
     chosen = [start for start in starts if start + window_s > begin_s and start < end_s]
@@ -102,24 +107,44 @@ def provenance(
             tasks[tasks["start_s"] == start],
             edges[edges["start_s"] == start],
             history,
+            worker,
         )
         for start in chosen
     ]
 
 
-def _window(start: int, window_s: int, tasks: Any, edges: Any, history: Sequence[Entry]) -> Window:
+def worker_of_tasks(samples: Any) -> dict[tuple[str, str], int | None]:
+    """The worker in which a task last ran on a node; None where nobody said."""
+    known = samples.sort_values("event_time", kind="stable")
+    return {
+        (task, node): None if worker is pd.NA else int(worker)
+        for task, node, worker in zip(known["task"], known["node"], known["worker"], strict=True)
+    }
+
+
+def _window(
+    start: int,
+    window_s: int,
+    tasks: Any,
+    edges: Any,
+    history: Sequence[Entry],
+    worker: Mapping[tuple[str, str], int | None],
+) -> Window:
     ran = tuple(
         Ran(row.task, row.node, int(row.tuples_in), int(row.tuples_out), float(row.cpu_ms))
         for row in tasks.sort_values(["node", "task"]).itertuples()
     )
     node = {one.task: one.node for one in ran}
+    place = {one.task: (one.node, worker.get((one.task, one.node))) for one in ran}
     flows: dict[tuple[str, str], list[int]] = {}
     for row in edges.fillna({"bytes": 0}).itertuples():
-        total = flows.setdefault((row.source, row.target), [0, 0, 0])
+        total = flows.setdefault((row.source, row.target), [0, 0, 0, 0])
         total[0] += int(row.tuples)
         total[1] += int(row.bytes)
         if node.get(row.from_task) != node.get(row.to_task):
             total[2] += int(row.tuples)
+        if place.get(row.from_task) != place.get(row.to_task):
+            total[3] += int(row.tuples)
     end = start + window_s
     before = [entry for entry in history if entry.at_s < start]
     plan = before[-1].plan if before else (history[0].left if history else "")

@@ -100,7 +100,7 @@ def _crossing(problem: Problem, cheap: bool, deadline: Clock | None, thorough: b
     if problem.pair_count > MOST_PAIRS and problem.task_share is not None:
         return unknown
     instance = classes_of(problem, at_least=True).instance
-    local = any(s.grouping == "local-or-shuffle" for s in problem.streams)
+    local = any(s.by_place for s in problem.streams)
     if not len(instance.edge_a):
         return Bound(figure, 0.0, not local, "exact" if not local else "trivial")
     small = problem.task_count <= EXACT_TASKS and len(problem.nodes) <= EXACT_NODES
@@ -166,9 +166,7 @@ def prove_again(
 
     The plan is only where the solver starts: a better one, wherever it is, ends in None.
     """
-    if stated.of != "inter_node_traffic" or any(
-        s.grouping == "local-or-shuffle" for s in problem.streams
-    ):
+    if stated.of != "inter_node_traffic" or any(s.by_place for s in problem.streams):
         return None
     from headrace.solve.classes import classes_of
     from headrace.solve.proof.by_counts import least_crossing_by_counts

@@ -34,6 +34,7 @@ class Diff:
     moved: tuple[Moved, ...]  # to another node
     worker_only: int  # tasks that stay on their node but change the worker process
     stayed: int
+    restarted_workers: int  # of the second plan: those that hold other tasks than before
     added: dict[str, int]  # component -> tasks only the second plan has
     removed: dict[str, int]
     divided: dict[
@@ -96,7 +97,43 @@ def diff(
             moved.append(Moved(new.task_name(b.start + i), place[0], place[1], mb))
     figures = {name: (getattr(old_report, name), getattr(new_report, name)) for name in COMPARED}
     moved_mb = sum(m.state_mb for m in moved) + sum(divided.values())
-    return Diff(tuple(moved), worker_only, stayed, added, removed, divided, moved_mb, figures)
+    return Diff(
+        tuple(moved),
+        worker_only,
+        stayed,
+        restarted_workers(old, old_plan, new, new_plan),
+        added,
+        removed,
+        divided,
+        moved_mb,
+        figures,
+    )
+
+
+def restarted_workers(
+    old: Problem, old_plan: Assignment, new: Problem, new_plan: Assignment
+) -> int:
+    """Workers of the new plan whose set of tasks is not that of the same slot before.
+
+    Storm starts those again, and no others: what a move costs there.
+    """
+    number = {name: i for i, name in enumerate(new.nodes)}
+    node_in_new = np.array([number.get(name, UNPLACED) for name in old.nodes], dtype=np.int64)
+    place = np.where(old_plan.node == UNPLACED, UNPLACED, node_in_new[old_plan.node])
+    columns = {name: i for i, name in enumerate(old.components)}
+    widest = int(max(old_plan.worker.max(initial=0), new_plan.worker.max(initial=0))) + 1
+    was = np.where(place == UNPLACED, UNPLACED, place * widest + old_plan.worker)
+    now = np.where(new_plan.node == UNPLACED, UNPLACED, new_plan.node * widest + new_plan.worker)
+    left = np.ones(len(was), dtype=bool)  # tasks that are not where they were
+    came = np.ones(len(now), dtype=bool)
+    for c, name in enumerate(new.components):
+        if (o := columns.get(name)) is not None:
+            common = int(min(new.tasks[c], old.tasks[o]))
+            a = slice(int(old.first[o]), int(old.first[o]) + common)
+            b = slice(int(new.first[c]), int(new.first[c]) + common)
+            left[a] = came[b] = was[a] != now[b]
+    touched = np.union1d(was[left], now[came])
+    return len(np.intersect1d(touched, now[now != UNPLACED]))
 
 
 def divided_mb(

@@ -12,6 +12,7 @@ from headrace.figures import number
 from headrace.judge.traffic import Workers, stream_crossing, traffic
 from headrace.judge.use import use
 from headrace.model.arrays import TOLERANCE, Floats, totals
+from headrace.model.load_aware import with_shares
 from headrace.model.nearest import nearest
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
@@ -109,6 +110,7 @@ def explain_task(problem: Problem, assignment: Assignment, name: str) -> Explana
 
 def costly_streams(problem: Problem, assignment: Assignment) -> list[Costly]:
     """Streams by the traffic they send between nodes, most first; pairs added up by component."""
+    problem = with_shares(problem, assignment)
     workers = Workers.of(assignment)
     rows: list[Costly] = []
     for s in problem.streams:

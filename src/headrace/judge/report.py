@@ -19,11 +19,12 @@ from headrace.judge.survival import (
     headroom_left,
     survival,
 )
-from headrace.judge.thread_rate import absolute_rate, with_threads
+from headrace.judge.thread_rate import absolute_rate, plan_rate, with_threads
 from headrace.judge.traffic import Traffic, Workers, traffic
 from headrace.judge.use import Use, use
 from headrace.model.arrays import TOLERANCE, Ints, distinct, totals
 from headrace.model.headroom import within_headroom
+from headrace.model.load_aware import settle, with_shares
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 FIGURES = {  # objective -> the figure it is about
@@ -108,12 +109,13 @@ def judge(
     `notes` are passed on.
     """
     # Longer than 60 lines: one line for each figure of the report.
+    asked, problem = problem, settle(problem, assignment)
     workers = Workers.of(assignment)
     sent = traffic(problem, assignment, workers)
     used = use(problem, assignment, workers, sent)
     broken = violations(problem, assignment, workers, sent, used)
-    full = with_threads(problem, assignment, max_rate(problem, sent, used))
-    rate = full
+    at_given = with_threads(problem, assignment, max_rate(problem, sent, used))
+    rate = full = plan_rate(asked, assignment, at_given)
     if absolute:
         planned = max_rate(within_headroom(problem), sent, used)
         rate = absolute_rate(problem, assignment, planned)
@@ -121,7 +123,7 @@ def judge(
     throughput = _throughput(problem, assignment, full.value)
     nodes_used = int((used.tasks > 0).sum())
     feasible = not broken and not assignment.refused
-    limit = limit or _limit(problem, objective, bounded)
+    limit = limit or _limit(asked, objective, bounded)
     said = problem.notes if sent.sized else (*problem.notes, UNSIZED)
     left = headroom_left(problem, sent, used)
     too_full = broken_headroom(problem, left)
@@ -141,7 +143,7 @@ def judge(
         workers_used=len(workers.node),
         max_rate=rate.value,
         batch_seconds=batch.value,
-        latency_ms=predicted_latency(problem, assignment, workers, used),
+        latency_ms=predicted_latency(with_shares(asked, assignment), assignment, workers, used),
         throughput=throughput,
         throughput_per_node=throughput / nodes_used if nodes_used else None,
         balance=_balance(problem, used),

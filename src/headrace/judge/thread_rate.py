@@ -10,11 +10,15 @@ from headrace.judge.rate import Bottleneck, Speed, max_rate
 from headrace.judge.traffic import Workers, traffic
 from headrace.judge.use import use
 from headrace.model.arrays import TOLERANCE, Floats
+from headrace.model.load_aware import is_load_aware, settle
 from headrace.model.problem import CPU, THREAD, UNPLACED, Assignment, Problem
+
+RATE_STEPS = 60  # of the search for the highest rate under load-aware streams
 
 
 def thread_rate(problem: Problem, assignment: Assignment) -> float:
     """Tuples/s over all spouts that nodes and threads sustain; inf if nothing limits it."""
+    problem = settle(problem, assignment)
     workers = Workers.of(assignment)
     sent = traffic(problem, assignment, workers)
     by_nodes = max_rate(problem, sent, use(problem, assignment, workers, sent))
@@ -27,6 +31,37 @@ def absolute_rate(problem: Problem, assignment: Assignment, by_nodes: Speed) -> 
     given = float(problem.rate[problem.spout].sum())
     speed = with_threads(problem, assignment, by_nodes)
     return replace(speed, value=None if speed.value is None else speed.value * given)
+
+
+def plan_rate(problem: Problem, assignment: Assignment, at_given: Speed) -> Speed:
+    """The factor by which all spout rates can grow; `at_given` is what the given rates say.
+
+    With load-aware streams tuples go elsewhere at higher rates, so the factor is looked for.
+    """
+    if not is_load_aware(problem) or at_given.value is None or at_given.value <= 0:
+        return at_given
+    good, speed = at_given.value, at_given
+    bad = np.inf
+    for _ in range(RATE_STEPS):
+        factor = 2 * good if bad == np.inf else (good + bad) / 2
+        faster = problem.scaled(factor)
+        found = _speed(settle(faster, assignment), assignment)
+        if found.value is None:
+            return found
+        if found.value >= 1 - TOLERANCE:
+            good, speed = factor * max(1.0, found.value), found
+        else:
+            bad = factor
+        if bad <= good * (1 + 1e-6):
+            break
+    return Speed(good, speed.bottleneck)
+
+
+def _speed(problem: Problem, assignment: Assignment) -> Speed:
+    workers = Workers.of(assignment)
+    sent = traffic(problem, assignment, workers)
+    by_nodes = max_rate(problem, sent, use(problem, assignment, workers, sent))
+    return with_threads(problem, assignment, by_nodes)
 
 
 def with_threads(problem: Problem, assignment: Assignment, by_nodes: Speed) -> Speed:

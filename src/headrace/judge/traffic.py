@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from headrace.model.arrays import Floats, Ints, totals
+from headrace.model.load_aware import LOAD_AWARE, follow_streams, nearness, settle
 from headrace.model.problem import UNPLACED, Assignment, Problem, Stream
 
 
@@ -28,6 +29,15 @@ class Workers:
         numbers = np.full(len(key), UNPLACED, dtype=np.int64)
         numbers[assignment.node != UNPLACED] = of_task
         return Workers(numbers, used // widest, used % widest)
+
+    @cached_property
+    def assignment(self) -> Assignment:
+        """The plan that these are the workers of."""
+        placed = self.of_task != UNPLACED
+        return Assignment(
+            np.where(placed, self.node[self.of_task], UNPLACED),
+            np.where(placed, self.slot[self.of_task], UNPLACED),
+        )
 
     @cached_property
     def placed(self) -> bool:
@@ -52,6 +62,8 @@ class Crossing:
 
 def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Crossing:
     """What a stream sends where: rates times shares per worker, never task by task."""
+    if stream.grouping == LOAD_AWARE and stream.shares is None:
+        return _near_crossing(problem, workers, stream)
     nodes, racks = len(problem.nodes), len(problem.racks)
     source, target = problem.tasks_of(stream.source), problem.tasks_of(stream.target)
     emitted = stream.tuples_per_s * totals(
@@ -87,6 +99,32 @@ def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Cross
         from_other_node=in_node * rest(sent, out_node),
         to_other_rack=to_other_rack,
         from_other_rack=in_rack * rest(sent, out_rack),
+    )
+
+
+def _near_crossing(problem: Problem, workers: Workers, stream: Stream) -> Crossing:
+    """The same for a load-aware stream, which has to be followed task by task."""
+    plan = workers.assignment
+    _, routes = follow_streams(problem, plan)
+    tuples = next(route.tuples_per_s for route in routes if route.stream is stream)
+    source, target = problem.tasks_of(stream.source), problem.tasks_of(stream.target)
+    level = nearness(problem, plan, source, target)
+    a, b = plan.node[source], plan.node[target]
+    nodes, racks = len(problem.nodes), len(problem.racks)
+    in_node, beyond, further = (
+        np.where(level == 1, tuples, 0.0),
+        *(np.where(level >= least, tuples, 0.0) for least in (2, 3)),
+    )
+    return Crossing(
+        total=float(tuples.sum()),
+        inter_worker=float(in_node.sum() + beyond.sum()),
+        inter_node=float(beyond.sum()),
+        inter_rack=float(further.sum()),
+        to_other_worker=totals(a, in_node.sum(axis=1), nodes),
+        to_other_node=totals(a, beyond.sum(axis=1), nodes),
+        from_other_node=totals(b, beyond.sum(axis=0), nodes),
+        to_other_rack=totals(problem.rack[a], further.sum(axis=1), racks),
+        from_other_rack=totals(problem.rack[b], further.sum(axis=0), racks),
     )
 
 
@@ -130,6 +168,7 @@ class Traffic:
 
 def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = None) -> Traffic:
     """What goes between workers, nodes and racks; topologies that are not placed send nothing."""
+    problem = settle(problem, assignment)
     workers = workers or Workers.of(assignment)
     n = len(problem.nodes)
     level = np.zeros(4)

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.errors import InvalidInput
-from headrace.model.document import BareTask, Component, Topology
+from headrace.model.document import Ackers, BareTask, Component, Topology
 from headrace.model.nearest import nearest
 from headrace.model.read import Inputs
 from headrace.model.section import Key
 
 RANGE = re.compile(r"\{([0-9]{1,9})\.\.([0-9]{1,9})\}")
 LONGEST_RANGE = 1_000_000
+ACKER = "__acker"  # Storm's names of the component and of its streams
+ACK_INIT, ACK = "__ack_init", "__ack_ack"
+ACK_BYTES = 32.0  # header 6, task and stream 3, two numbers of up to 10 with their types
 MOST_TASKS = 20_000_000  # of all components together; more do not fit into memory
 
 
@@ -130,9 +133,33 @@ def _listed(
             NamedComponent(prefix + name, number, spec, (*here, name), prefix + name)
             for name, spec in topology.components.items()
         ]
+        components += _ackers(inputs, number, topology, path, prefix)
     if not any(c.topology == number for c in components):
         raise inputs.invalid(path, f"the topology `{topology.name}` has no components")
     return components
+
+
+def _ackers(
+    inputs: Inputs, number: int, topology: Topology, path: tuple[Key, ...], prefix: str
+) -> list[NamedComponent]:
+    """Storm's ackers, where the topology has some: they hear of every tuple.
+
+    A spout says when it emits one, a bolt when it has processed one. Which acker is asked follows
+    from the id of the spout's tuple, which is random.
+    """
+    if topology.ackers is None or not topology.components:
+        return []
+    here = (*path, "ackers")
+    if ACKER in topology.components:
+        raise inputs.invalid(here, f"the component `{ACKER}` is given too; leave one of them out")
+    heard = {
+        name: {"stream": ACK_INIT if c.spout else ACK, "grouping": "fields", "fields": ("id",)}
+        for name, c in topology.components.items()
+    }
+    ackers = topology.ackers
+    facts = ackers.model_dump() if isinstance(ackers, Ackers) else {"tasks": ackers}
+    spec = Component.model_validate({**facts, "inputs": heard})
+    return [NamedComponent(prefix + ACKER, number, spec, (*here, ACKER), prefix + ACKER)]
 
 
 def _recount(

@@ -25,7 +25,15 @@ from headrace.model.simulation_sections import Arrivals, Event, Latency, Service
 FORMAT = "headrace/1"
 
 Grouping = Literal[
-    "shuffle", "none", "custom", "fields", "global", "all", "direct", "local-or-shuffle"
+    "shuffle",
+    "load-aware",
+    "none",
+    "custom",
+    "fields",
+    "global",
+    "all",
+    "direct",
+    "local-or-shuffle",
 ]
 
 
@@ -38,7 +46,8 @@ class Input(Section):
     )
     grouping: Grouping = Field(
         default="shuffle",
-        description="which task receives a tuple; none and custom count as shuffle",
+        description="which task receives a tuple; none and custom count as shuffle; load-aware is "
+        "Storm 2's shuffle: same worker first, then node, rack, all",
     )
     fields: tuple[str, ...] = Field(default=(), description="key fields of a fields grouping")
     order: tuple[str, ...] = Field(
@@ -99,6 +108,14 @@ class Component(Section):
     apart: bool = Field(default=False, description="true: no two of its tasks on one node")
 
 
+class Ackers(Section):
+    """Storm's ackers, where their number does not say enough."""
+
+    tasks: Count
+    cpu: NotNegative | None = Field(default=None, description="CPU points of one")
+    memory_mb: NotNegative = Field(default=0.0, description="memory of one")
+
+
 class Topology(Section):
     """A graph of components."""
 
@@ -123,6 +140,11 @@ class Topology(Section):
         default="copy",
         description="every subscriber gets the whole stream, or output is divided: evenly over "
         "the subscribing components, or over all their tasks",
+    )
+    ackers: Count | Ackers | None = Field(
+        default=None,
+        description="tasks of `__acker`, or what they need too; they get a tuple for every one "
+        "that is emitted by a spout or processed by a bolt; absent: nothing is acked",
     )
     core_per_task: bool = Field(
         default=False,

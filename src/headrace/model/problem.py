@@ -49,6 +49,11 @@ class Stream:
         return np.full(tasks, 1.0 / tasks)
 
     @property
+    def by_place(self) -> bool:
+        """Whether it depends on where tasks run who receives a tuple."""
+        return self.grouping in ("local-or-shuffle", "load-aware") and self.shares is None
+
+    @property
     def even(self) -> bool:
         """Whether every target task receives the same."""
         return self.grouping == "all" or (self.shares is None and self.grouping != "global")
@@ -269,8 +274,8 @@ class Problem:
     def task_pairs(self) -> Pairs:
         """All traffic between single tasks, directed: derived from streams, then measured.
 
-        Local-or-shuffle counts as shuffle here: where tasks are is not known yet. Refused above
-        20,000,000 pairs.
+        Local-or-shuffle and load-aware count as shuffle here: where tasks are is not known yet.
+        Refused above 20,000,000 pairs.
         """
         if self.pair_count > MOST_PAIRS:
             message = f"needs {self.pair_count:,} task pairs; the most it takes is {MOST_PAIRS:,}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.model.arrays import Floats, Ints
-from headrace.model.components import NamedComponent
+from headrace.model.components import ACK, ACK_BYTES, ACK_INIT, NamedComponent
 from headrace.model.document import MeasuredStream, Topology
 from headrace.model.flow import Amplifies, FlowByCounts, Link, components_on_cycles, rates
 from headrace.model.measured_pairs import (
@@ -88,6 +88,7 @@ class DataFlow:
         streams = [replace(s, tuples_per_s=float(e)) for s, e in zip(streams, emitted, strict=True)]
         share = share_of_tasks(streams, covered, pairs, tasks)
         derived = tuple(s for s, c in zip(streams, covered, strict=True) if not c)
+        derived += _acks_to_spouts(components, rate)
         by_counts = FlowByCounts(spout_rate, tuple(links), tuple(zipped))
         return DataFlow(rate, derived, pairs, share, by_counts)
 
@@ -118,7 +119,7 @@ def _streams(
                         f"the stream `{entry.stream}` of `{name}` is given twice",
                     )
                 known.add(entry.stream)
-                size = components[source].spec.bytes
+                size = ACK_BYTES if is_ack(entry.stream) else components[source].spec.bytes
                 streams.append(
                     Stream(
                         source,
@@ -134,6 +135,25 @@ def _streams(
     return streams
 
 
+def is_ack(stream: str) -> bool:
+    """Whether a stream is one that Storm's ackers hear."""
+    return stream in (ACK_INIT, ACK)
+
+
+def _acks_to_spouts(components: Sequence[NamedComponent], rate: Floats) -> tuple[Stream, ...]:
+    """What ackers say to spouts: one tuple for every one that a spout emitted.
+
+    No link: a spout's rate does not depend on it.
+    """
+    return tuple(
+        Stream(acker, i, ACK, "direct", float(rate[i]), ACK_BYTES)
+        for acker, a in enumerate(components)
+        if "ackers" in a.path[:-1]
+        for i, c in enumerate(components)
+        if c.spec.spout and c.topology == a.topology
+    )
+
+
 def _links(
     topologies: Sequence[Topology], components: Sequence[NamedComponent], streams: Sequence[Stream]
 ) -> list[Link]:
@@ -141,6 +161,9 @@ def _links(
     links: list[Link] = []
     for stream in streams:
         source = components[stream.source]
+        if is_ack(stream.name):  # one for each tuple, and no share of what is emitted
+            links.append(Link(stream.source, stream.target, 1.0, copied=False))
+            continue
         gain = 1.0 if source.spec.spout else source.spec.selectivity
         fanout = topologies[source.topology].fanout
         copied = stream.grouping == "all"
@@ -148,7 +171,9 @@ def _links(
         shared = dict.fromkeys(
             s.target
             for s in streams
-            if s.source == stream.source and (fanout == "divide" or s.grouping != "all")
+            if s.source == stream.source
+            and not is_ack(s.name)
+            and (fanout == "divide" or s.grouping != "all")
         )
         if fanout == "divide":
             gain /= len(shared)

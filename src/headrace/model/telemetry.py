@@ -52,6 +52,7 @@ TASKS = _kind(
     ("cpu_ms", pa.float64()),
     ("queue_length", pa.int64()),
     ("memory_mb", pa.float64()),
+    ("worker", pa.int64()),  # the slot it ran in on its node
 )
 # What went from one task to another since the previous sample of the pair.
 EDGES = _kind(
@@ -79,6 +80,7 @@ NODES = _kind(
 )
 NODE_FACTS = tuple(NODES.names[NODES.names.index("machine_type") + 1 :])  # the numbers
 NODE_USE = ("cpu_used", "memory_used_mb", "sent_mbps", "received_mbps")
+LATER = frozenset({"worker"})  # columns that files of other programs, and older ones, may lack
 KINDS: Mapping[str, pa.Schema] = {"tasks": TASKS, "edges": EDGES, "nodes": NODES}
 
 Rows = pa.Table | Sequence[Mapping[str, Any]]

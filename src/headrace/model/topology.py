@@ -52,6 +52,7 @@ FACTS = (
     "isolated_machines",
     "worker_max_heap_mb",
     "fanout",
+    "ackers",
     "core_per_task",
 )  # keys of a file's topology
 
@@ -143,12 +144,13 @@ class Topology:
     """Components, the code of those that have some, and where results go."""
 
     name: str = field(kw_only=False)
-    workers: int | None = None  # what these seven mean, `headrace schema` says
+    workers: int | None = None  # what these eight mean, `headrace schema` says
     priority: int = 0
     bound_by: Literal["cpu", "memory", "network", "io"] = "cpu"
     isolated_machines: int | None = None
     worker_max_heap_mb: float | None = None
     fanout: Literal["copy", "divide", "tasks"] = "copy"
+    ackers: int | Mapping[str, Any] | None = None
     core_per_task: bool = False
     components: Mapping[str, document.Component] = field(
         default_factory=dict[str, document.Component]

@@ -271,7 +271,7 @@ def _traffic_on_the_way(
     node, worker = old.node.copy(), old.worker.copy()
     missing = int(((new.node != UNPLACED) & (node == UNPLACED)).sum())
     gains = Gains(problem, old, new.node)
-    by_worker = any(s.grouping == "local-or-shuffle" for s in problem.streams)
+    by_worker = any(s.by_place for s in problem.streams)
     now = None if missing else traffic(problem, old).inter_node
     values = [now]
     for hop in hops:

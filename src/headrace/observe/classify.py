@@ -29,7 +29,7 @@ TEXTS = {
 TASK_NAMES = {"tasks": ("task",), "edges": ("from_task", "to_task"), "nodes": ()}
 NEEDED = {"tasks": ("tuples_in", "tuples_out", "cpu_ms"), "edges": ("tuples",), "nodes": ()}
 OPTIONAL = {
-    "tasks": ("queue_length", "memory_mb"),
+    "tasks": ("queue_length", "memory_mb", "worker"),
     "edges": ("bytes",),
     "nodes": (*NODE_USE, *NODE_FACTS),
 }

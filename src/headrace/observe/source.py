@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.errors import InvalidInput
-from headrace.model.telemetry import KINDS, VERSION, VERSION_KEY
+from headrace.model.telemetry import KINDS, LATER, VERSION, VERSION_KEY
 
 # What Spark knows about any file.
 FILES = (
@@ -90,7 +90,8 @@ def _version_of_parquet(file: Path, kind: str) -> int | None:
     named = (schema.metadata or {}).get(VERSION_KEY)
     if named is not None:
         return int(named)
-    if absent := [name for name in KINDS[kind].names if name not in schema.names]:
+    needed = [name for name in KINDS[kind].names if name not in LATER]
+    if absent := [name for name in needed if name not in schema.names]:
         raise InvalidInput(
             f"{file}: is not telemetry of kind `{kind}`; it has no column `{absent[0]}`"
         )

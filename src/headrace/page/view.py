@@ -12,6 +12,7 @@ from headrace import planner
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.figures import DUST
 from headrace.judge.traffic import Workers, stream_crossing
+from headrace.model.load_aware import with_shares
 from headrace.model.problem import UNPLACED, Assignment, Ints, Problem
 from headrace.planner import CostCurve, TradeOff, Yardstick, yardstick
 from headrace.planner.result import Outcome, Plan
@@ -131,6 +132,7 @@ def letter(number: int) -> str:
 def flows(problem: Problem, assignment: Assignment | None) -> list[Flow]:
     """All that flows between operators, in the file's order; what is not placed crosses nothing."""
     found: list[Flow] = []
+    problem = problem if assignment is None else with_shares(problem, assignment)
     workers = None if assignment is None else Workers.of(assignment)
     for stream in problem.streams:
         received = stream.received(int(problem.tasks[stream.target]))

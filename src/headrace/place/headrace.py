@@ -6,7 +6,7 @@ Maturity  ours
 Guards    CPU, memory and further resources, slots, worker heap, pins and separations are never
           broken; bandwidth where a plan was found that keeps it.
 Differs   nothing to differ from. Local-or-shuffle counts as shuffle while searching; the judge
-          counts what stays.
+          counts what stays. With load-aware streams the plan is searched further task by task.
 Objectives traffic, network, rate, batch, nodes, balance
 """
 
@@ -21,6 +21,7 @@ import numpy as np
 from headrace.errors import HeadraceError, InvalidInput, Unsupported
 from headrace.judge.traffic import traffic
 from headrace.model.arrays import Bools, Floats, Ints
+from headrace.model.load_aware import is_load_aware
 from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.arrange import arrange_lots
@@ -66,7 +67,13 @@ def headrace(
         x = search_counts(problem, classes, request, move_cost or 0.0, start)
         if x is None:
             raise RuntimeError("what was found with less effort is found with more")
-    return assign_tasks(problem, classes, x, refused)
+    plan = assign_tasks(problem, classes, x, refused)
+    if is_load_aware(problem) and move_cost is None:
+        # Loads other schedulers, which the start of a command should not wait for.
+        from headrace.place.building_blocks.near_tasks import move_near
+
+        plan = move_near(problem, plan, request)
+    return plan
 
 
 def search_counts(
@@ -127,16 +134,17 @@ def search_counts(
 def even_out_load(problem: Problem, classes: Classes, x: Ints, request: Request) -> Ints:
     """Counts that fill nodes evenly: the evenest of several searches.
 
-    Nodes that are full at a high rate are filled evenly: two of the searches start from such.
+    Nodes that are full at a high rate are filled evenly: some of the searches start from such. They
+    come before further seeds, which gain less where the time is short.
     """
     seed, improve = request.seed, partial(improve_counts, problem, classes, request)
     fast = improve(x, "rate", seed)
-    found = [*(improve(x, "balance", seed + i) for i in range(EVEN_STARTS)), fast]
+    found = [improve(x, "balance", seed), fast, improve(fast, "balance", seed)]
     if classes.instance.allowed.size <= FEW:
         fastest = max(found, key=partial(sustained_rate, problem, classes))
         found.append(pack_for_more_rate(problem, classes, fastest, seed, request.deadline))
         found.append(improve(found[-1], "balance", seed))
-    found.append(improve(fast, "balance", seed))
+    found += [improve(x, "balance", seed + i) for i in range(1, EVEN_STARTS)]
     costs = rate_costs(problem, classes)
     if costs.send_points > 0:  # what sending costs is known to the search alone
         return found[0]

@@ -49,11 +49,11 @@ def optimal(
             f"optimal knows the objective traffic, not {request.objective}", fix="use headrace"
         )
     for s in problem.streams:
-        if s.grouping == "local-or-shuffle":
+        if s.by_place:
             names = f"{problem.components[s.source]} -> {problem.components[s.target]}"
             raise Unsupported(
-                f"optimal does not know local-or-shuffle ({names}): "
-                "what crosses depends on workers",
+                f"optimal does not know {s.grouping} ({names}): "
+                "what crosses depends on where tasks are",
                 fix="use headrace",
             )
     classes = classes_of(problem)

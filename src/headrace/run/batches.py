@@ -16,9 +16,10 @@ from typing import Literal
 
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.model.files import write_whole
-from headrace.model.topology import Topology, task_name
+from headrace.model.topology import Topology
 from headrace.run.batch_telemetry import record_batch
 from headrace.run.compiling import CompiledBatch, compile_batch
+from headrace.run.crossing import Crossed, Whereabouts, find_tasks, measure_crossing
 from headrace.run.merging import Merging
 from headrace.run.placement import Placement, PlanInForce
 from headrace.run.seats import TaskReport
@@ -48,11 +49,13 @@ class BatchDone:
     tuples: int  # that the spouts took from their sources
     remote_bytes: int  # between nodes, as the tasks really ran
     total_bytes: int
-    misplaced: tuple[str, ...]  # tasks that did not run on the node of the plan
+    misplaced: tuple[str, ...]  # tasks that did not run on the node, or in the worker, of the plan
     reports: tuple[TaskReport, ...] = field(repr=False, default=())
     failure: str | None = None  # the batch was put aside
     stages_s: float = 0.0  # of its seconds, until the last task was done: the rest is the commit
     ended: float = 0.0  # seconds since 1970
+    crossed: Crossed = field(default_factory=Crossed)
+    shared: tuple[str, ...] = ()  # workers without a process of their own, as node:worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +134,11 @@ class Batches:
                 files = [Path(file) for r in reports for number, file in r.parts if number == i]
                 output.sink.deliver(batch, ready.parts[i], files)
             self._commit(topology, placement, reports, batch, last)
-        done = self._outcome(reports, placement, batch, time.time() - start, failed)
+        where = find_tasks(reports, self.settings.hosts, placement)
+        done = self._outcome(reports, where, placement, batch, time.time() - start, failed)
         done = replace(done, stages_s=stages_s)
         if self.settings.telemetry is not None and failed is None:
-            located = [(r, node_of(r, self.settings.hosts)) for r in reports]
-            record_batch(self.settings.telemetry, topology, batch, located, placement)
+            record_batch(self.settings.telemetry, topology, batch, reports, where, placement)
         self.settings.listen(done)
         return done
 
@@ -208,41 +211,25 @@ class Batches:
     def _outcome(
         self,
         reports: Sequence[TaskReport],
+        where: Whereabouts,
         placement: Placement | None,
         batch: int,
         seconds: float,
         failed: TaskReport | None,
     ) -> BatchDone:
-        hosts = self.settings.hosts
-        node = {(r.component, r.number): node_of(r, hosts) for r in reports}
-        away = (
-            {}
-            if hosts is None or placement is None
-            else {t: n for t, n in node.items() if n != placement.node(t)}
-        )
-        edges = [
-            (node_of(r, hosts), node[c, n], size)
-            for r in reports
-            for c, n, _, size in r.edges
-            if (c, n) in node  # not so if the batch was cut short
-        ]
+        crossed = measure_crossing(reports, where)
+        checked = self.settings.hosts is not None
         return BatchDone(
             batch=batch,
             seconds=seconds,
             plan=placement.name if placement else None,
             tuples=sum(r.tuples_in for r in reports if self.topology.components[r.component].spout),
-            remote_bytes=sum(size for source, target, size in edges if source != target),
-            total_bytes=sum(size for _, _, size in edges),
-            misplaced=tuple(task_name(component, number + 1) for component, number in away),
+            remote_bytes=crossed.node_bytes,
+            total_bytes=crossed.bytes,
+            misplaced=where.misplaced(placement) if placement is not None and checked else (),
             reports=tuple(reports),
             failure=None if failed is None else f"{failed.task}: {failed.failure}",
             ended=time.time(),
+            crossed=crossed,
+            shared=where.shared(),
         )
-
-
-def node_of(report: TaskReport, hosts: Mapping[str, str] | None) -> str:
-    """The node that a task ran on; a machine that is no node goes by its own name."""
-    for node, host in (hosts or {}).items():
-        if node in report.where or host in report.where:
-            return node
-    return report.where[0]

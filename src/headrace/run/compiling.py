@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headrace.model.topology import Topology, subscriptions
-from headrace.run.placement import Placement
+from headrace.run.placement import Place, Placement
 from headrace.run.seats import Part, Role, Seat, Stage, Target
 from headrace.run.stages import Stages
 from headrace.run.state import Commit, files_of_task, groups_of_task
@@ -15,10 +15,10 @@ from headrace.run.state import Commit, files_of_task, groups_of_task
 
 @dataclass(frozen=True, slots=True)
 class CompiledBatch:
-    """The stages of a batch, and the node that each of their seats belongs to (None: any)."""
+    """The stages of a batch, and the place that each of their seats belongs to (None: any)."""
 
     stages: tuple[Stage, ...]
-    nodes: tuple[tuple[str | None, ...], ...]
+    places: tuple[tuple[Place | None, ...], ...]
     parts: Mapping[int, Path]  # output -> where its parts are written
 
 
@@ -76,11 +76,11 @@ def compile_batch(
                 first_watermark=last.first_watermark,
             )
         )
-    nodes = tuple(
-        tuple(None if placement is None else placement.node((s.component, s.number)) for s in row)
+    places = tuple(
+        tuple(None if placement is None else placement.places[s.component, s.number] for s in row)
         for row in seats
     )
-    return CompiledBatch(tuple(made), nodes, parts)
+    return CompiledBatch(tuple(made), places, parts)
 
 
 def before_keys(topology: Topology) -> frozenset[str]:

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.model.topology import Topology
 from headrace.run.batches import Batches, Settings
-from headrace.run.cluster import executor_cores
+from headrace.run.cluster import executors_by_host, locate
 from headrace.run.compiling import CompiledBatch
 from headrace.run.internals import (
     forget_shuffles,
@@ -32,7 +32,7 @@ from headrace.run.internals import (
     send_to_hosts,
     stage_bytes,
 )
-from headrace.run.placement import PlanInForce
+from headrace.run.placement import Place, PlanInForce
 from headrace.run.reading import SPOUT, Partition, Reading
 from headrace.run.reports import reports_of
 from headrace.run.seats import Reports, Stage, TaskReport
@@ -168,12 +168,10 @@ class Running:
         """Run the stages as one Spark job."""
         self._reports.value = {}
         hosts, context = self.settings.hosts, self._context
-        # For a host that is lost Spark would wait as long as for one that is busy, in every stage.
-        up = executor_cores(spouts.sparkSession) if hosts is not None else {}
+        up = executors_by_host(spouts.sparkSession) if hosts is not None else {}
 
-        def where(node: str | None) -> str | None:
-            wished = None if hosts is None or node is None else hosts.get(node, node)
-            return wished if wished in up else None
+        def where(place: Place | None) -> str | None:
+            return None if hosts is None else locate(place, hosts, up)
 
         names = [
             f"batch {ready.stages[0].batch}, stage {i}: " for i in range(1, 1 + len(ready.stages))
@@ -183,8 +181,8 @@ class Running:
         reading = Reading(spouts, self._query, ready, where)
         name_stage(context, names[0])
         packets = reading.packets(self._reports.add)
-        for stage, nodes, name in list(zip(ready.stages, ready.nodes, names, strict=True))[1:]:
-            sent = send_to_hosts(packets, [where(node) for node in nodes])
+        for stage, places, name in list(zip(ready.stages, ready.places, names, strict=True))[1:]:
+            sent = send_to_hosts(packets, [where(place) for place in places])
             name_stage(context, name)
             packets = sent.mapPartitionsWithIndex(runner_of_seats(stage, self._reports.add))
         try:
@@ -222,16 +220,17 @@ def report_of_crash(
             if named >= len(done) or done[named]:
                 named = done.index(False)
             seat = row[named][0]
-            nodes = {
-                (s.component, s.number): node
-                for stage, places in zip(ready.stages, ready.nodes, strict=True)
-                for s, node in zip(stage.seats, places, strict=True)
+            placed = {
+                (s.component, s.number): place
+                for stage, places in zip(ready.stages, ready.places, strict=True)
+                for s, place in zip(stage.seats, places, strict=True)
             }
+            place = placed[seat.component, seat.number]
             return TaskReport(
                 seat.role,
                 seat.component,
                 seat.number,
-                (nodes[seat.component, seat.number] or "unknown",),
+                ("unknown" if place is None else place[0],),
                 time.time(),
                 failure="the process that ran it ended without a word; "
                 "perhaps memory ran out, or a library crashed",

@@ -6,7 +6,8 @@
     send_to_hosts    the same, PairwiseRDD, PythonPartitioner, valueOfPair: blocks to chosen hosts
     forget_shuffles  RDD.cleanShuffleDependencies: disks that do not fill up
     name_stage       JavaSparkContext.setCallSite: stages with names in Spark's UI
-    executors        SparkContext.statusStore: hosts and cores, with the UI off
+    executors        SparkContext.statusStore: ids, hosts and cores, with the UI off
+    place_on         ExecutorCacheTaskLocation: the words that name an executor as a place
     stage_bytes      SparkContext.statusStore, listenerBus: Spark's own count of shuffled bytes
     send_by_value    pyspark.cloudpickle: an application's code, which workers cannot import
     daemon.py        pyspark.daemon, pyspark.worker: workers that start with everything imported
@@ -48,6 +49,9 @@ SETTINGS = {
     "spark.locality.wait": "30s",
     "spark.shuffle.reduceLocality.enabled": "false",  # Spark's own wishes would mix with ours
     "spark.speculation": "false",
+    # Executors of one host read from each other by sockets, as workers of a node do, and not the
+    # files of the other (decision 0008).
+    "spark.shuffle.readHostLocalDisk": "false",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "headrace.run.daemon",
 }
@@ -145,15 +149,20 @@ def name_stage(context: SparkContext, name: str | None) -> None:
         java.setCallSite(name)
 
 
-def executors(context: SparkContext) -> list[tuple[str, int]]:
-    """Host and cores of the executors that are up, without the driver."""
+def executors(context: SparkContext) -> list[tuple[str, str, int]]:
+    """Id, host and cores of the executors that are up, without the driver."""
     found = cast(Any, context)._jsc.sc().statusStore().executorList(True)
     every = [found.apply(i) for i in range(found.size())]
     return [
-        (str(e.hostPort()).rpartition(":")[0], int(e.totalCores()))
+        (str(e.id()), str(e.hostPort()).rpartition(":")[0], int(e.totalCores()))
         for e in every
         if e.id() != "driver"
     ]
+
+
+def place_on(host: str, executor: str) -> str:
+    """An executor as a preferred location."""
+    return f"executor_{host}_{executor}"
 
 
 def stage_bytes(context: SparkContext, stages: Iterable[int]) -> tuple[int, int]:

@@ -28,6 +28,12 @@ class Machine:
     memory_mb: int
     bandwidth_mbps: float | None = None  # in and out separately
     cpu: float | None = None  # 100 = one core
+    slots: int = 1  # processes for workers of plans, as far as its memory allows
+
+    @property
+    def worker_mb(self) -> int:
+        """Memory of one of these processes."""
+        return self.memory_mb // self.slots
 
 
 def machines_of(files: Sequence[str | os.PathLike[str]]) -> tuple[Machine, ...]:
@@ -59,4 +65,5 @@ def _machine(name: str, node: Node, host: str) -> Machine:
         )
     cores = cores_of(node)
     cpu = 100.0 * cores if node.cpu is None else node.cpu
-    return Machine(name, host, cores, memory_mb, node.bandwidth_mbps, cpu)
+    slots = max(1, min(node.slots, memory_mb // LEAST_MEMORY_MB))
+    return Machine(name, host, cores, memory_mb, node.bandwidth_mbps, cpu, slots)

@@ -17,6 +17,7 @@ from headrace.model.topology import Topology, task_name
 from headrace.run.stages import Stages, stages
 
 Task = tuple[str, int]  # component and number, from 0
+Place = tuple[str, int]  # node and worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Placement:
 
     name: str
     tasks: Mapping[str, int]  # component -> count
-    places: Mapping[Task, tuple[str, int]]  # -> node and worker
+    places: Mapping[Task, Place]
     nodes: Mapping[str, Node] = field(default_factory=dict[str, Node])  # what is known of them
 
     def node(self, task: Task) -> str:
@@ -38,6 +39,14 @@ class Placement:
             for n in range(self.tasks[component])
             if self.places[component, n] == self.places[task]
         )
+
+
+def workers_per_node(placement: Placement) -> dict[str, int]:
+    """How many workers each node needs to have for a plan: slots are counted from 0."""
+    wanted: dict[str, int] = {}
+    for node, worker in placement.places.values():
+        wanted[node] = max(wanted.get(node, 1), worker + 1)
+    return wanted
 
 
 def read_placement(file: str | os.PathLike[str], topology: Topology) -> Placement:
@@ -58,7 +67,7 @@ def placement_from_section(
     nodes: Mapping[str, Node] | None = None,
 ) -> Placement:
     """The places of a topology's tasks in a plan; tasks of other topologies are passed over."""
-    places: dict[Task, tuple[str, int]] = {}
+    places: dict[Task, Place] = {}
     for component, number, node, worker in _entries(plan, topology.name):
         if component not in topology.components:
             raise InvalidInput(
@@ -123,7 +132,8 @@ class PlanInForce:
         check: Callable[[Placement], None] = lambda placement: None,
         say: Callable[[str], None] = lambda message: None,
     ) -> None:
-        self._topology, self._check, self._say = topology, check, say
+        self._topology, self._say = topology, say
+        self.check = check  # refuses a plan that cannot run
         self._file = None if file is None else Path(file)
         self._lock = threading.Lock()
         self._read_at = self._stamp()
@@ -135,7 +145,7 @@ class PlanInForce:
 
     def set(self, placement: Placement) -> None:
         """Put another plan in force; one that cannot run is refused, and the old one stays."""
-        self._check(placement)
+        self.check(placement)
         with self._lock:
             self._placement = placement
 

@@ -22,6 +22,7 @@ from headrace.run.internals import (
     read_at_hosts,
     seats_at_hosts,
 )
+from headrace.run.placement import Place
 from headrace.run.seats import Reports, Seat, Stage
 from headrace.run.task import run_seat, run_source, settle
 
@@ -43,11 +44,11 @@ class Reading:
         spouts: DataFrame,
         query: StreamingQuery,
         ready: CompiledBatch,
-        where: Callable[[str | None], str | None],
+        where: Callable[[Place | None], str | None],
     ) -> None:
         self._context = spouts.sparkSession.sparkContext
         self._messages, self._schema = arrow_messages(spouts)
-        self._stage, self._nodes, self._where = ready.stages[0], ready.nodes[0], where
+        self._stage, self._places, self._where = ready.stages[0], ready.places[0], where
         names, count = self._stage.components, self._messages.getNumPartitions()
         owners = names * count if len(names) == 1 else partition_tags(query, SPOUT)
         if len(owners) != count:
@@ -59,11 +60,11 @@ class Reading:
 
     def packets(self, report: Report) -> RDD[Any]:
         """What the first stage sends to the second."""
-        node = {
-            (seat.role, seat.component, seat.number): place
-            for seat, place in zip(self._stage.seats, self._nodes, strict=True)
+        place = {
+            (seat.role, seat.component, seat.number): where
+            for seat, where in zip(self._stage.seats, self._places, strict=True)
         }
-        hosts = [self._where(node[s.role, s.component, s.number]) for s, _ in self.partitions]
+        hosts = [self._where(place[s.role, s.component, s.number]) for s, _ in self.partitions]
         count = len(self._dealt)
         lists = read_at_hosts(self._context, self._messages, hosts[:count])
         reader = reader_of_partitions(self._stage, self._dealt, self._schema, report)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 from headrace.run.compiling import CompiledBatch
+from headrace.run.placement import Place
 from headrace.run.seats import Reports, Seat, TaskReport
 from headrace.run.task import where_am_i
 
@@ -18,17 +19,17 @@ def reports_of(ready: CompiledBatch, found: Reports) -> list[TaskReport]:
         if batch == ready.stages[0].batch:
             by_task.setdefault((role, component, number), []).append(report)
     return [
-        merge_reports(seat, by_task.get((seat.role, seat.component, seat.number), []), node)
-        for stage, nodes in zip(ready.stages, ready.nodes, strict=True)
-        for seat, node in zip(stage.seats, nodes, strict=True)
+        merge_reports(seat, by_task.get((seat.role, seat.component, seat.number), []), place)
+        for stage, places in zip(ready.stages, ready.places, strict=True)
+        for seat, place in zip(stage.seats, places, strict=True)
         if seat.role != "wait"
     ]
 
 
-def merge_reports(seat: Seat, reports: list[TaskReport], node: str | None) -> TaskReport:
+def merge_reports(seat: Seat, reports: list[TaskReport], place: Place | None) -> TaskReport:
     """What a spout's task did with all its source partitions; with none it has not run."""
     if not reports:
-        where = where_am_i() if node is None else (node,)
+        where = where_am_i() if place is None else (place[0],)
         return TaskReport(seat.role, seat.component, seat.number, where, time.time())
     return reduce(_add, reports)
 

@@ -115,6 +115,7 @@ class TaskReport:
     failure: str | None = None
     storage: bool = False  # what failed is not the component: a file of the run
     began: float = 0.0  # seconds since 1970, as is its end
+    process: int = 0  # the executor it ran in, by a number that is its own on its machine
 
     @property
     def task(self) -> str:

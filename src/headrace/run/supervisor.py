@@ -15,19 +15,21 @@ import threading
 import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from headrace.errors import HeadraceError, InvalidInput, Unsupported
 from headrace.model.document import Node
 from headrace.model.files import write_whole
-from headrace.run.fleet import ChangingFleet, Fleet, ask_master, changing_fleet
+from headrace.run.fleet import LOCAL, WORK, ChangingFleet, Fleet, ask_master, changing_fleet
+from headrace.run.leftovers import remove_folder, sweep_scratch
 from headrace.run.limits import LIMITS, Limit, check_limits, sweep
 from headrace.run.machines import Machine, machines_for, machines_of
 from headrace.spark import require_spark
 
 FOLDER = Path(".headrace-fleet")
+PID = "supervisor.pid"
 MOST_MISSES = 6  # answers in a row that a master may owe: a busy machine makes it slow, not dead
 MODULES = (b"headrace.run.supervisor", b"headrace.run.fleet")  # the latter up to version 0.1
 
@@ -40,6 +42,7 @@ def start_fleet(
     limits: Collection[Limit] = (),
 ) -> Fleet:
     """Start a fleet that stays up until `stop_fleet`."""
+    clear_lost_fleet(folder)
     if (running := find_fleet(folder)) is not None:
         raise InvalidInput(
             f"a fleet is up already ({running.master}, in {folder}); "
@@ -58,6 +61,7 @@ def start_fleet(
         supervisor = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
+    (folder / PID).write_text(str(supervisor.pid))
     while supervisor.poll() is None:
         if (fleet := find_fleet(folder)) is not None:
             return fleet
@@ -76,7 +80,13 @@ def find_fleet(folder: Path = FOLDER) -> Fleet | None:
         return None
     machines = tuple(Machine(**machine) for machine in content.pop("machines"))
     fleet = Fleet(machines=machines, limits=tuple(content.pop("limits")), **content)
-    return fleet if _is_supervisor(fleet.pid) else None
+    if not _is_supervisor(fleet.pid):
+        return None
+
+    def grow(wanted: Mapping[str, int]) -> None:
+        change_fleet(folder, {"grow": dict(wanted)})
+
+    return replace(fleet, grow=grow)
 
 
 def stop_fleet(folder: Path = FOLDER) -> bool:
@@ -84,8 +94,33 @@ def stop_fleet(folder: Path = FOLDER) -> bool:
     fleet = find_fleet(folder)
     if fleet is not None:
         _stop(fleet.pid)
-    sweep()
+    clear_lost_fleet(folder)
     return fleet is not None
+
+
+def clear_lost_fleet(folder: Path) -> None:
+    """Remove what fleets that were killed left behind: processes, limits, and files but logs."""
+    sweep()
+    sweep_scratch()
+    if folder.is_dir() and find_fleet(folder) is None and not _is_starting(folder):
+        clear_folder(folder)
+
+
+def clear_folder(folder: Path) -> None:
+    """Remove what a fleet needs while it is up, and end what still runs there."""
+    for name in (WORK, LOCAL, "requests"):
+        if (folder / name).exists():
+            remove_folder(folder / name)
+    for name in ("fleet.json", PID):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _is_starting(folder: Path) -> bool:
+    """Whether a supervisor is about to start a fleet here."""
+    try:
+        return _is_supervisor(int((folder / PID).read_text()))
+    except (OSError, ValueError):
+        return False
 
 
 def _stop(supervisor: int) -> None:
@@ -134,6 +169,7 @@ def supervise(
                     keep_state(state, running.fleet)
         finally:
             state.unlink(missing_ok=True)
+    clear_folder(folder)
 
 
 def answer(running: ChangingFleet, request: Path) -> None:
@@ -142,6 +178,8 @@ def answer(running: ChangingFleet, request: Path) -> None:
     try:
         if "remove" in asked:
             running.remove(asked["remove"])
+        elif "grow" in asked:
+            running.grow(asked["grow"])
         else:
             node = Node.model_validate(asked["node"])
             [machine] = machines_for({asked["add"]: node})
@@ -155,7 +193,9 @@ def answer(running: ChangingFleet, request: Path) -> None:
 
 def keep_state(file: Path, fleet: Fleet) -> None:
     """Write down what `find_fleet` reads."""
-    write_whole(file, json.dumps(asdict(fleet)), durable=True)
+    content = asdict(replace(fleet, grow=None))
+    del content["grow"]
+    write_whole(file, json.dumps(content), durable=True)
     file.chmod(0o600)  # it holds the secret
 
 

@@ -90,7 +90,10 @@ def _run(
     report: Callable[[Reports], None],
 ) -> Iterator[tuple[int, Packet]]:
     start, began = time.process_time(), time.time()
-    done = TaskReport(seat.role, seat.component, seat.number, where_am_i(), 0.0, began=began)
+    done = TaskReport(
+        seat.role, seat.component, seat.number, where_am_i(), 0.0,
+        began=began, process=os.getppid(),
+    )  # fmt: skip
     sent: list[Packet] = []
     try:
         if seat.role == "replay":

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headrace.model.arrays import Floats, Ints, totals
+from headrace.model.load_aware import settle
 from headrace.model.problem import UNPLACED, Assignment, Problem, Stream
 from headrace.simulate.options import options_of
 from headrace.solve.simulation import state as at
@@ -80,6 +81,7 @@ class _Builder:
 
 def routes_of(problem: Problem, assignment: Assignment, worker: Ints) -> Routes:
     """The routes of every task; those of one stream are shared unless places matter."""
+    problem = settle(problem, assignment)
     built = _Builder()
     of_task: list[list[int]] = [[] for _ in range(problem.task_count)]
     zipped, inputs = _zipped(problem)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from headrace.errors import InvalidInput, Unsupported
 from headrace.model.arrays import Floats
+from headrace.model.load_aware import settle
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.simulation_sections import Event
 from headrace.simulate.arrivals import Curve, rate_curve
@@ -51,6 +53,9 @@ def simulate(
     the runs to other processes.
     """
     check(problem, assignment, seconds, warm_up, runs, detail)
+    problem = _without_acks_to_spouts(problem)
+    if detail != "tuple":  # there, routes follow every change of plan
+        problem = settle(problem, assignment)
     ends = np.linspace(seconds / SPANS, seconds, SPANS)
     if detail == "fluid":
         from headrace.simulate.fluid import run_fluid as run_one
@@ -79,6 +84,12 @@ def simulate(
         tuple(tracks),
         tuple(dict.fromkeys(notes)),
     )
+
+
+def _without_acks_to_spouts(problem: Problem) -> Problem:
+    """The problem without what goes back to spouts: it ends there, and nobody waits for it."""
+    streams = tuple(s for s in problem.streams if not problem.spout[s.target])
+    return problem if len(streams) == len(problem.streams) else replace(problem, streams=streams)
 
 
 def check(

@@ -9,8 +9,8 @@
     transfers.py    who sends to whom, step by step
 
 What the rooms share lies beside them: `instance` (what is to be placed), `classes` and `symmetry`
-(tasks and nodes nobody can tell apart), `packing` (bins), `matching` (rows to
-columns), `racks` (lots of tasks change places), `slots` (whether tasks fit a node's slots), `highs`
-(linear and integer programs), `silence` (nothing of theirs on standard output), `compiled` (machine
-code) and `chance` (random numbers).
+(tasks and nodes nobody can tell apart), `packing` (bins), `matching` (rows to columns), `racks`
+(lots of tasks change places), `slots` (whether tasks fit a node's slots), `highs` (linear and
+integer programs), `pattern_rows` (how many nodes get which pattern), `silence` (nothing of theirs
+on standard output), `compiled` (machine code) and `chance` (random numbers).
 """

@@ -68,8 +68,8 @@ def _stay(node: Ints, tasks: Ints, current: Ints, left: Ints) -> Ints:
 def classes_of(problem: Problem, *, at_least: bool = False) -> Classes:
     """Group tasks of a component that have the same demand and the same traffic with everybody.
 
-    Local-or-shuffle counts as shuffle; with `at_least` it counts as nothing, so that no plan can
-    cross less than the instance says.
+    Local-or-shuffle and load-aware count as shuffle; with `at_least` they count as nothing, so that
+    no plan can cross less than the instance says.
     """
     alone = np.zeros(problem.task_count, dtype=bool)
     alone[problem.pairs.source] = alone[problem.pairs.target] = True
@@ -85,7 +85,7 @@ def classes_of(problem: Problem, *, at_least: bool = False) -> Classes:
     first = np.concatenate([[0], np.cumsum([len(group) for group in members])])
     owner = np.array(component, dtype=np.int64)
     representative = order[first[:-1]]
-    streams = [s for s in problem.streams if not (at_least and s.grouping == "local-or-shuffle")]
+    streams = [s for s in problem.streams if not (at_least and s.by_place)]
     edge_a, edge_b, weight = _edges(problem, streams, of_component, representative, order, first)
     demand, capacity, apart = _keep_apart(
         problem, owner, _demand(problem, owner, problem.share[representative])

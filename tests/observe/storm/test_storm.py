@@ -132,6 +132,23 @@ CLUSTER: dict[str, Any] = {
     "slotsUsed": 4,
     "topologies": 1,
 }
+# What Storm 2 answers instead of METRICS; all executors are as old as the window, or older.
+COMPONENTS: dict[str, dict[str, Any]] = {
+    metrics["id"]: {
+        "id": metrics["id"], "window": "600", "componentType": kind,
+        "outputStats": [{"stream": row["stream_id"], "emitted": row["value"]}
+            for row in metrics["emitted"]],
+        "inputStats": [{"component": row["component_id"], "stream": row["stream_id"],
+            "executed": row["value"], "executeLatency": took["value"]} for row, took
+            in zip(metrics.get("executed", []), metrics.get("executed_ms_avg", []), strict=True)],
+        "executorStats": [{"id": f"[{i}-{i}]", "uptimeSeconds": 1700, "host": "node-a",
+            "port": 6700, "emitted": sum(row["value"] for row in metrics["emitted"]) / count,
+            "executed": sum(row["value"] for row in metrics.get("executed", [])) / count}
+            for i in range(1, count + 1)],
+    }
+    for kind, metrics, count in (("spout", METRICS["spouts"][0], 2),
+        ("bolt", METRICS["bolts"][0], 3), ("bolt", METRICS["bolts"][1], 3))
+}  # fmt: skip
 ALL = {
     "topology": PAGE,
     "metrics": METRICS,
@@ -196,7 +213,7 @@ def test_capacity_stands_in_where_the_latency_is_rounded_to_nothing(tmp_path: Pa
     document, notes = storm(saved(tmp_path, parts))
     # 0.003 of the time of 3 executors over 600 s, for 60,000 tuples
     assert document["profile"]["split"]["*"]["cpu_ms"] == pytest.approx(0.003 * 3 * 600_000 / 60000)
-    assert any(note.startswith("no /metrics") for note in notes)
+    assert any(note.startswith("no /component pages") for note in notes)
     # 60,600 emitted, on two streams, of which the page does not tell which
     assert {s["tuples_per_s"] for s in document["streams"] if s["from"] == "sentence"} == {50.5}
 
@@ -208,7 +225,7 @@ def test_what_others_use_is_taken_and_what_the_topology_uses_is_not(tmp_path: Pa
             "slots": 4,
             "cpu": 400.0,
             "memory_mb": 4096.0,
-            "taken": {"slots": [0, 1], "cpu": 100.0, "memory_mb": 512.0},
+            "taken": {"slots": [1, 2], "cpu": 100.0, "memory_mb": 512.0},  # ours is 6700
         },
         "node-b": {"slots": 4, "cpu": 400.0, "memory_mb": 4096.0},
     }
@@ -219,10 +236,11 @@ def test_without_the_resource_aware_scheduler_only_slots_are_known(tmp_path: Pat
     parts["topology"]["schedulerDisplayResource"] = parts["supervisors"][
         "schedulerDisplayResource"
     ] = False
-    parts["supervisors"]["supervisors"][1]["host"] = "node-a"
+    for supervisor in parts["supervisors"]["supervisors"]:
+        supervisor |= {"host": "node-a", "usedCpu": 0.0, "usedMem": 0.0}
     document, notes = storm(saved(tmp_path, parts))
     assert document["cluster"]["nodes"] == {
-        "node-a-aaaa1111": {"slots": 4, "taken": {"slots": [0, 1]}},
+        "node-a-aaaa1111": {"slots": 4, "taken": {"slots": [1, 2]}},
         "node-a-bbbb2222": {"slots": 4},
     }
     assert "cpu" not in document["topology"]["components"]["split"]
@@ -301,7 +319,8 @@ def ui(*topologies: str) -> dict[str, Any]:
     return {
         "/topology/summary": {"topologies": [{"id": i, "name": i.rsplit("-", 2)[0],
             "status": "ACTIVE"} for i in topologies]},
-        page: PAGE, f"{page}/metrics": METRICS, f"{page}/visualization": VISUALIZATION,
+        page: PAGE, f"{page}/metrics": PAGE, f"{page}/visualization": VISUALIZATION,
+        **{f"{page}/component/{c}": part for c, part in COMPONENTS.items()},
         "/supervisor/summary": SUPERVISORS, "/cluster/summary": CLUSTER,
     }  # fmt: skip
 
@@ -378,3 +397,72 @@ def test_files_that_are_not_answers_are_said(tmp_path: Path):
         storm(saved(tmp_path, broken))
     with pytest.raises(InvalidInput, match=f"is of the topology `{ID}`, not `words`"):
         storm(saved(tmp_path, ALL), "words")
+
+
+STORM_2 = {
+    "topology": PAGE,
+    "visualization": VISUALIZATION,
+    "supervisors": SUPERVISORS,
+    "cluster": CLUSTER,
+    **COMPONENTS,
+}
+
+
+def test_component_pages_say_what_metrics_said_before_storm_2(tmp_path: Path):
+    assert storm(saved(tmp_path, STORM_2)) == storm(saved(tmp_path, ALL))
+
+
+def test_each_executor_counts_over_its_own_life(tmp_path: Path):
+    # After a reschedule: one spout is 100 s old with 5,000 tuples, the other 300 s with 15,000.
+    parts = copy.deepcopy(STORM_2)
+    page = parts["sentence"]
+    page["outputStats"] = [{"stream": "default", "emitted": 20000}]
+    for row, (age_s, emitted) in zip(
+        page["executorStats"], ((100, 5000), (300, 15000)), strict=True
+    ):
+        row |= {"uptimeSeconds": age_s, "emitted": emitted}
+    document, _ = storm(saved(tmp_path, parts))
+    assert document["topology"]["components"]["sentence"]["rate"] == 100.0
+
+
+def test_the_resource_aware_scheduler_is_seen_where_its_flag_is_off(tmp_path: Path):
+    parts = copy.deepcopy(ALL)
+    parts["topology"]["schedulerDisplayResource"] = False
+    parts["supervisors"]["schedulerDisplayResource"] = False
+    assert storm(saved(tmp_path, parts))[0] == storm(saved(tmp_path, ALL))[0]
+
+
+def test_workers_and_ackers_are_those_asked_for(tmp_path: Path):
+    parts = copy.deepcopy(ALL)
+    parts["topology"] |= {"workersTotal": 2, "executorsTotal": 12}
+    parts["topology"]["configuration"] |= {"topology.workers": 3, "topology.acker.executors": None}
+    document, notes = storm(saved(tmp_path, parts))
+    assert (document["topology"]["workers"], document["topology"]["ackers"]) == (3, 3)
+    assert any(note.startswith("1 of 12 executors are not among the components") for note in notes)
+    parts["topology"]["configuration"]["topology.acker.executors"] = 0
+    assert "ackers" not in storm(saved(tmp_path, parts))[0]["topology"]
+
+
+def test_shuffle_is_load_aware_unless_it_is_turned_off(tmp_path: Path):
+    parts = copy.deepcopy(ALL)
+    parts["visualization"]["split"] = drawn("bolt", ("sentence", "default", "shuffle"))
+
+    def grouping() -> str:
+        components = storm(saved(tmp_path, parts))[0]["topology"]["components"]
+        return components["split"]["inputs"]["sentence"][0]["grouping"]
+
+    assert grouping() == "load-aware"
+    parts["topology"]["configuration"]["topology.disable.loadaware.messaging"] = True
+    assert grouping() == "shuffle"
+    del parts["topology"]["configuration"]["topology.disable.loadaware.messaging"]
+    parts["cluster"]["stormVersion"] = "1.2.3"
+    assert grouping() == "shuffle"
+
+
+def test_slots_of_ports_that_the_settings_name(tmp_path: Path):
+    parts = copy.deepcopy(ALL)
+    parts["topology"]["workers"][0]["port"] = 16731
+    ports = [16730, 16731, 16732, 16733]
+    parts["topology"]["configuration"]["supervisor.slots.ports"] = ports
+    nodes = storm(saved(tmp_path, parts))[0]["cluster"]["nodes"]
+    assert nodes["node-a"]["taken"]["slots"] == [0, 2]

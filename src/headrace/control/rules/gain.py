@@ -39,17 +39,20 @@ def gain(
     horizon_s: float = 600.0,
     dwell_s: float | None = None,
     intervals: int = 10,
+    patience: float = 1.5,
 ) -> Decision:
     """Leave a plan that does not carry its load; else move for a gain that is worth it.
 
     A plan stays for `dwell_s` (absent: one interval), and one that was left does not come back
-    within so many intervals.
+    within so many intervals. Where counts change, machines are given back once as much was spared
+    too late as all of them do in `patience` intervals: a fall that does not last moves nothing, and
+    one that goes on moves in few large steps.
     """
     if not choice.runs_well:
         return relieve(choice, improve_percent)
     asked = improve_percent + choice.error_percent
     return all_of(
-        weigh_gain(choice, asked, horizon_s),
+        weigh_gain(choice, asked, horizon_s, patience),
         no_flapping(
             choice.plan,
             choice.adopted,
@@ -75,7 +78,7 @@ def relieve(choice: Choice, improve_percent: float) -> Decision:
     )
 
 
-def weigh_gain(choice: Choice, asked_percent: float, horizon_s: float) -> Decision:
+def weigh_gain(choice: Choice, asked_percent: float, horizon_s: float, patience: float) -> Decision:
     """Whether the figure asked for gets better by enough, and pays for the move."""
     now, then, objective = choice.now, choice.then, choice.objective
     if objective == "batch" and now.batch_seconds is not None and then.batch_seconds is not None:
@@ -89,7 +92,7 @@ def weigh_gain(choice: Choice, asked_percent: float, horizon_s: float) -> Decisi
     if objective == "rate":
         return faster_rate(choice, asked_percent)
     if objective == "nodes":
-        return fewer_cores(choice, asked_percent, horizon_s)
+        return fewer_cores(choice, asked_percent, horizon_s, patience)
     figure = FIGURES[objective if objective != "batch" else "traffic"]
     before, after = float(getattr(now, figure)), float(getattr(then, figure))
     falls = weigh_traffic(before, after, improve_percent=asked_percent)
@@ -122,7 +125,9 @@ def faster_rate(choice: Choice, asked_percent: float) -> Decision:
     return Decision(rises > 0 and rises >= asked_percent, words, numbers)
 
 
-def fewer_cores(choice: Choice, asked_percent: float, horizon_s: float) -> Decision:
+def fewer_cores(
+    choice: Choice, asked_percent: float, horizon_s: float, patience: float
+) -> Decision:
     """Whether enough machines become free: their core-seconds against those of the transfer."""
     now = cores_in_use(choice.problem, choice.running)
     then = cores_in_use(choice.planned_for, choice.planned)
@@ -136,6 +141,13 @@ def fewer_cores(choice: Choice, asked_percent: float, horizon_s: float) -> Decis
     if falls <= 0 or falls < asked_percent * (1 - 1e-12):
         return Decision(False, words, numbers)
     words += f": {saved:.3g} core-seconds in {horizon_s:g} s, against {cost:.3g} of transfer"
+    price = patience * choice.interval_s * now
+    if saved > cost and choice.spare_core_s is not None and choice.spare_core_s < price:
+        words += (
+            f"; since the last move {choice.spare_core_s:.3g} core-seconds were not needed, "
+            f"and a smaller plan comes at {price:.3g}"
+        )
+        return Decision(False, words, numbers)
     return Decision(saved > cost, words, numbers)
 
 

@@ -2,9 +2,10 @@
 
 Source    A. Muhammad, PhD thesis 2023, section 3.1, which says what is looked at: traffic between
           nodes, slots and executors, and the resources used.
-Maturity  ours, after the source: the thesis gives neither a rule nor thresholds.
+Maturity  inspired
 Guards    the busiest node is not loaded above `most_busy` and above now.
-Differs   ours: traffic counts by how far it goes, 5 % are asked, and no more nodes may be used.
+Differs   the thesis gives neither a rule nor thresholds; ours: traffic counts by how far it goes,
+          5 % are asked, and no more nodes may be used.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Storm's answers, with the field names of Storm 2.
 
-Five answers are used, each known by what it holds, whatever its file is called:
+Six answers are used, each known by what it holds, whatever its file is called:
 
     /api/v1/topology/ID                 `spouts`, `bolts` (executors, latencies, capacity,
                                         requested resources), `workers`
-    /api/v1/topology/ID/metrics         per stream: `emitted` of every component, `executed`
-                                        and `executed_ms_avg` of bolts
+    /api/v1/topology/ID/component/C     `outputStats` and `inputStats` per stream, and
+                                        `executorStats` with the uptime of every executor
+    /api/v1/topology/ID/metrics         the same per stream, of Storm 1 (2 answers with the page)
     /api/v1/topology/ID/visualization   `:inputs` of every component, with stream and grouping
     /api/v1/supervisor/summary          `supervisors` with slots, memory and CPU
     /api/v1/cluster/summary             totals; only its `stormVersion` is used
@@ -67,6 +68,7 @@ class Worker(Answer):
     """A process of the topology."""
 
     supervisor: str = Field(alias="supervisorId")
+    port: int = 0
     cpu: Figure = Field(default=0.0, alias="assignedCpu")
     on_heap_mb: Figure = Field(default=0.0, alias="assignedMemOnHeap")
     off_heap_mb: Figure = Field(default=0.0, alias="assignedMemOffHeap")
@@ -80,6 +82,8 @@ class Page(Answer):
     window: Window = ALL_TIME
     uptime_s: Figure = Field(alias="uptimeSeconds")
     workers_total: int = Field(default=0, alias="workersTotal")
+    executors_total: int = Field(default=0, alias="executorsTotal")
+    scheduler_info: str | None = Field(default=None, alias="schedulerInfo")
     shows_resources: bool = Field(default=False, alias="schedulerDisplayResource")
     workers: tuple[Worker, ...] = ()
     spouts: tuple[Spout, ...] = Field(min_length=1)
@@ -108,6 +112,41 @@ class Metrics(Answer):
     window: Window = ALL_TIME
     spouts: tuple[VertexMetrics, ...] = ()
     bolts: tuple[VertexMetrics, ...] = ()
+
+
+class Output(Answer):
+    """What a component emitted on a stream."""
+
+    stream: str
+    emitted: Figure = 0.0
+
+
+class Entry(Answer):
+    """What a bolt executed of a stream."""
+
+    source: str = Field(alias="component")
+    stream: str
+    executed: Figure = 0.0
+    execute_ms: Figure = Field(default=0.0, alias="executeLatency")
+
+
+class Executor(Answer):
+    """A thread, which counts from the start of its worker."""
+
+    id: str
+    uptime_s: Figure = Field(alias="uptimeSeconds")
+    emitted: Figure = 0.0
+    executed: Figure = 0.0
+
+
+class ComponentPage(Answer):
+    """`/topology/ID/component/C`."""
+
+    id: str
+    window: Window = ALL_TIME
+    outputs: tuple[Output, ...] = Field(default=(), alias="outputStats")
+    inputs: tuple[Entry, ...] = Field(default=(), alias="inputStats")
+    executors: tuple[Executor, ...] = Field(default=(), alias="executorStats")
 
 
 class Subscription(Answer):
@@ -147,16 +186,33 @@ class Answers:
     page: Page
     drawn: Mapping[str, Drawn]
     metrics: Metrics | None
+    components: Mapping[str, ComponentPage]
     supervisors: Supervisors | None
     version: str | None
+
+    @property
+    def shows_resources(self) -> bool:
+        """Whether Storm schedules by CPU and memory; its own flag for that is off by default."""
+        page, cluster = self.page, self.supervisors
+        scheduler = f"{page.configuration.get('storm.scheduler', '')} {page.scheduler_info or ''}"
+        return (
+            page.shows_resources
+            or "ResourceAware" in scheduler
+            or (cluster is not None and cluster.shows_resources)
+            or (cluster is not None and any(s.cpu_used > 0 for s in cluster.supervisors))
+        )
 
 
 def recognize(parts: Mapping[str, Any], where: str) -> Answers:
     """Answers by what they hold; the names of `parts` only say where something is wrong."""
     found: dict[str, tuple[str, dict[str, Any]]] = {}
+    components: dict[str, ComponentPage] = {}
     for name, part in parts.items():
         kind = kind_of(part)
-        if kind is not None:
+        if kind == "component":
+            page = _conforming(ComponentPage, part, f"{where}: {name}")
+            components[page.id] = page
+        elif kind is not None:
             found.setdefault(kind, (name, part))
     if "page" not in found:
         raise InvalidInput(
@@ -182,6 +238,7 @@ def recognize(parts: Mapping[str, Any], where: str) -> Answers:
             if not of_storm(c)
         },
         read("metrics", Metrics) if "metrics" in found else None,
+        components,
         read("supervisors", Supervisors) if "supervisors" in found else None,
         found["cluster"][1].get("stormVersion") if "cluster" in found else None,
     )
@@ -192,6 +249,8 @@ def kind_of(part: Any) -> str | None:
     if not isinstance(part, dict):
         return None
     content = cast("dict[str, Any]", part)
+    if "executorStats" in content:
+        return "component"
     if "spouts" in content:
         return "page" if "uptimeSeconds" in content else "metrics"
     if isinstance(content.get("supervisors"), list):

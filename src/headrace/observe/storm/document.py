@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.model.document import FORMAT, Grouping
+from headrace.model.document import FORMAT
 from headrace.observe.rounding import six_digits
 from headrace.observe.storm.answers import (
     Answers,
@@ -17,23 +17,17 @@ from headrace.observe.storm.answers import (
     Subscription,
     Supervisors,
     Vertex,
+    Worker,
     of_storm,
 )
+from headrace.observe.storm.settings import GROUPINGS, grouping_of, is_load_aware
 
 FULL = 0.8  # of a bolt's capacity: beyond, its queue grows with every burst
 BEHIND = 0.95  # of what was sent to it, what a bolt worked off
 LATENCY_FLAG = "from execute latency, which is wall-clock time: CPU is less where execute() waits"
 CAPACITY_FLAG = "from capacity, since the execute latency is below what Storm shows"
-GROUPINGS: dict[str, Grouping] = {
-    "shuffle": "shuffle",
-    "none": "none",
-    "fields": "fields",
-    "all": "all",
-    "direct": "direct",
-    "local_or_shuffle": "local-or-shuffle",
-    "custom_object": "custom",
-    "custom_serialized": "custom",
-}
+FIRST_PORT = 6700  # of a supervisor, unless it says otherwise
+ACKERS = "topology.acker.executors"
 
 
 def document_of(answers: Answers) -> tuple[dict[str, Any], list[str]]:
@@ -41,8 +35,11 @@ def document_of(answers: Answers) -> tuple[dict[str, Any], list[str]]:
     page, rates = answers.page, _rates(answers)
     own = [vertex for vertex in (*page.spouts, *page.bolts) if not of_storm(vertex.id)]
     topology: dict[str, Any] = {"name": page.name.replace("/", "-")}
-    if page.workers_total:
-        topology["workers"] = page.workers_total
+    # What reports may be fewer workers than were asked for.
+    if workers := _whole(page.configuration.get("topology.workers")) or page.workers_total:
+        topology["workers"] = workers
+    if ackers := _ackers(answers):
+        topology["ackers"] = ackers
     for key, setting in (
         ("priority", "topology.priority"),
         ("worker_max_heap_mb", "topology.worker.max.heap.size.mb"),
@@ -81,6 +78,8 @@ class Rates:
 
 def _rates(answers: Answers) -> Rates:
     page, metrics = answers.page, answers.metrics
+    if answers.components:
+        return _rates_of_executors(answers)
     if metrics is not None:
         seconds = _seconds(metrics.window, page.uptime_s)
         vertices = (*metrics.spouts, *metrics.bolts)
@@ -109,6 +108,45 @@ def _rates(answers: Answers) -> Rates:
     return Rates(emitted, {v.id: {("", ""): v.executed / seconds} for v in page.bolts}, seconds)
 
 
+def _rates_of_executors(answers: Answers) -> Rates:
+    """Each executor's counts over its own time: they begin again with its worker."""
+    emitted: dict[str, dict[str, float]] = {}
+    executed: dict[str, dict[tuple[str, str], float]] = {}
+    times: list[float] = []
+    for name, page in answers.components.items():
+        lasted = [_seconds(page.window, e.uptime_s) for e in page.executors]
+        times += lasted
+        out = sum(e.emitted / s for e, s in zip(page.executors, lasted, strict=True))
+        into = sum(e.executed / s for e, s in zip(page.executors, lasted, strict=True))
+        sent, done = sum(o.emitted for o in page.outputs), sum(i.executed for i in page.inputs)
+        emitted[name] = {
+            o.stream: out * o.emitted / sent
+            for o in page.outputs
+            if sent and not of_storm(o.stream)
+        }
+        executed[name] = {
+            (i.source, i.stream): into * i.executed / done
+            for i in page.inputs
+            if done and not of_storm(i.source) and not of_storm(i.stream)
+        }
+    return Rates(emitted, executed, sum(times) / len(times) if times else 1.0)
+
+
+def _whole(value: Any) -> int:
+    """A whole number that a setting says, else 0."""
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0
+
+
+def _ackers(answers: Answers) -> int:
+    """Storm's ackers: as the settings say, else one for each worker that was asked for."""
+    configuration = answers.page.configuration
+    if ACKERS in configuration and configuration[ACKERS] is not None:
+        return _whole(configuration[ACKERS])
+    own = sum(v.executors for v in (*answers.page.spouts, *answers.page.bolts))
+    workers = _whole(configuration.get("topology.workers")) or answers.page.workers_total
+    return max(0, min(workers, answers.page.executors_total - own))
+
+
 def _seconds(window: str, uptime_s: float) -> float:
     """The time counts are of: the window, or less if the topology is younger."""
     return max(1.0, min(float(window) if window.isdecimal() else uptime_s, uptime_s))
@@ -125,14 +163,20 @@ def _component(vertex: Vertex, answers: Answers, rates: Rates) -> dict[str, Any]
     inputs: dict[str, list[dict[str, str]]] = {}
     for entry in _subscriptions(answers, vertex.id):
         inputs.setdefault(entry.source, []).append(
-            {"stream": entry.stream, "grouping": GROUPINGS.get(entry.grouping, "custom")}
+            {"stream": entry.stream, "grouping": grouping_of(entry.grouping, _aware(answers))}
         )
     if inputs:
         found["inputs"] = inputs
-    if answers.page.shows_resources:
+    if answers.shows_resources:
         requested = {"cpu": vertex.cpu, "memory_mb": vertex.on_heap_mb + vertex.off_heap_mb}
         found |= {key: value for key, value in requested.items() if value}
     return found
+
+
+def _aware(answers: Answers) -> bool:
+    """Whether shuffle is load-aware: by default it is, since Storm 2."""
+    older = answers.version is not None and answers.version.startswith(("0.", "1."))
+    return is_load_aware(answers.page.configuration) and not older
 
 
 def _subscriptions(answers: Answers, component: str) -> list[Subscription]:
@@ -163,6 +207,11 @@ def _streams(answers: Answers, rates: Rates) -> Iterator[dict[str, Any]]:
 
 def _cost(bolt: Bolt, answers: Answers) -> dict[str, Any] | None:
     """CPU per tuple of a bolt; nothing if it did nothing yet."""
+    if page := answers.components.get(bolt.id):
+        own = [e for e in page.inputs if not of_storm(e.source) and not of_storm(e.stream)]
+        if (took := sum(e.execute_ms * e.executed for e in own)) > 0:
+            tuples = sum(e.executed for e in own)
+            return {"cpu_ms": six_digits(took / tuples), "flag": LATENCY_FLAG}
     for vertex in answers.metrics.bolts if answers.metrics else ():
         executed = {(c.source, c.stream): c.value for c in _of_users(vertex.executed)}
         took = sum(
@@ -191,8 +240,10 @@ def _nodes(answers: Answers, summary: Supervisors) -> dict[str, Any]:
         node: dict[str, Any] = {"slots": supervisor.slots}
         taken: dict[str, Any] = {}
         if (others := supervisor.slots_used - len(own)) > 0:
-            taken["slots"] = list(range(min(others, supervisor.slots)))
-        if summary.shows_resources:
+            mine = _slots(own, answers, supervisor.slots)
+            free = [slot for slot in range(supervisor.slots) if slot not in mine]
+            taken["slots"] = free[:others]
+        if answers.shows_resources:
             node |= {"cpu": supervisor.cpu, "memory_mb": supervisor.memory_mb}
             cpu = supervisor.cpu_used - sum(worker.cpu for worker in own)
             memory_mb = supervisor.memory_mb_used - sum(
@@ -209,6 +260,18 @@ def _nodes(answers: Answers, summary: Supervisors) -> dict[str, Any]:
     return nodes
 
 
+def _slots(workers: list[Worker], answers: Answers, slots: int) -> set[int]:
+    """The slots of a topology's workers by their ports; which ports are free is not said."""
+    ports = sorted(worker.port for worker in workers)
+    named: list[int] = answers.page.configuration.get("supervisor.slots.ports") or []
+    stated = sorted(named)[:slots]
+    if ports and set(ports) <= set(stated):
+        return {stated.index(port) for port in ports}
+    if all(FIRST_PORT <= port < FIRST_PORT + slots for port in ports):
+        return {port - FIRST_PORT for port in ports}
+    return set(range(len(ports)))
+
+
 def _notes(answers: Answers, rates: Rates) -> Iterator[str]:
     page = answers.page
     yield (
@@ -217,14 +280,14 @@ def _notes(answers: Answers, rates: Rates) -> Iterator[str]:
     )
     if answers.version is not None and not answers.version.startswith("2."):
         yield f"this is Storm {answers.version}; the field names are those of Storm 2"
-    if answers.metrics is None:
+    if answers.metrics is None and not answers.components:
         yield (
-            "no /metrics: what a component emits is taken from its page, "
+            "no /component pages: what a component emits is taken from its page, "
             "and divided evenly over its streams where it has several"
         )
     if answers.supervisors is None:
         yield "no /supervisor/summary: there is no cluster in the document"
-    elif not answers.supervisors.shows_resources:
+    elif not answers.shows_resources:
         yield (
             "the resource-aware scheduler is off, so Storm knows slots only: "
             "set cpu and memory_mb on the nodes to have them counted"
@@ -232,17 +295,27 @@ def _notes(answers: Answers, rates: Rates) -> Iterator[str]:
     used = {entry.grouping for name in answers.drawn for entry in _subscriptions(answers, name)}
     if "fields" in used:
         yield (
-            "Storm shows a global grouping as `fields`: "
-            "change it to `global` by hand where it is one"
+            "Storm's UI shows a global grouping as `fields`: "
+            "change it to `global` by hand where it is one, or ask Nimbus (nimbus://host:port)"
         )
     if odd := sorted(used - GROUPINGS.keys()):
         yield f"unknown groupings, taken as custom: {', '.join(odd)}"
     spouts = ", ".join(spout.id for spout in page.spouts if not of_storm(spout.id))
-    cost = "what was requested for them is used" if page.shows_resources else "they count as free"
-    yield (
-        f"Storm does not measure the CPU of spouts ({spouts}), so {cost}; "
-        "nor does it measure bytes, and its ackers are left out"
+    cost = (
+        "what was requested for them is used" if answers.shows_resources else "they count as free"
     )
+    yield (
+        f"Storm does not measure the CPU of spouts ({spouts}), so {cost}; nor does it measure bytes"
+    )
+    if _aware(answers):
+        yield "shuffle is load-aware here, as is Storm's default: near tasks get the tuples"
+    own = sum(v.executors for v in (*page.spouts, *page.bolts) if not of_storm(v.id))
+    missing = page.executors_total - own - _ackers(answers)
+    if missing > 0:
+        yield (
+            f"{missing} of {page.executors_total} executors are not among the components: "
+            "they do not report, or are of Storm's own components"
+        )
     yield from _findings(answers, rates)
 
 
@@ -256,7 +329,8 @@ def _findings(answers: Answers, rates: Rates) -> Iterator[str]:
             )
         if bolt.failed:
             yield f"{bolt.id} failed {bolt.failed:,.0f} tuples"
-        for entry in _subscriptions(answers, bolt.id) if answers.metrics else ():
+        measured = answers.components or answers.metrics
+        for entry in _subscriptions(answers, bolt.id) if measured else ():
             sent = rates.emitted.get(entry.source, {}).get(entry.stream, 0.0)
             done = rates.executed.get(bolt.id, {}).get((entry.source, entry.stream), 0.0)
             if entry.grouping != "all" and done < BEHIND * sent:

@@ -32,12 +32,22 @@ def ask_ui(url: str, topology: str | None, window: str, timeout_s: float) -> Ans
     page = f"{base}/topology/{quote(_choose(ids, topology, url), safe='')}"
     parts = {
         "/topology/ID": f"{page}?window={quote(window)}",
-        "/topology/ID/metrics": f"{page}/metrics?window={quote(window)}",
         "/topology/ID/visualization": f"{page}/visualization?window={quote(window)}",
         "/supervisor/summary": f"{base}/supervisor/summary",
         "/cluster/summary": f"{base}/cluster/summary",
     }
-    return recognize({name: _get(where, timeout_s) for name, where in parts.items()}, url)
+    answers = {name: _get(where, timeout_s) for name, where in parts.items()}
+    for component in _components_of(answers["/topology/ID"]):
+        where = f"{page}/component/{quote(component, safe='')}?window={quote(window)}"
+        answers[f"/topology/ID/component/{component}"] = _get(where, timeout_s)
+    return recognize(answers, url)
+
+
+def _components_of(page: dict[str, Any]) -> list[str]:
+    """The spouts and bolts on a topology's page."""
+    rows = [(row, "spoutId") for row in page.get("spouts") or ()]
+    rows += [(row, "boltId") for row in page.get("bolts") or ()]
+    return [str(row[key]) for row, key in rows if isinstance(row, dict) and key in row]
 
 
 def _choose(ids: dict[str, str], topology: str | None, url: str) -> str:
@@ -90,6 +100,12 @@ def _get(url: str, timeout_s: float) -> dict[str, Any]:
     if len(data) > LARGEST:
         raise InvalidInput(f"{url}: answers with more than {LARGEST:,} bytes")
     return _json(data, url)
+
+
+def read_json(path: str) -> dict[str, Any] | None:
+    """The content of one file; None for a folder, or nothing."""
+    place = Path(path)
+    return _json(_bytes(place), path) if place.is_file() else None
 
 
 def read_saved(path: str) -> Answers:

@@ -31,6 +31,7 @@ from headrace.solve.least_traffic.stages import (
     average_refusal,
     complete_plan,
 )
+from headrace.solve.pattern_rows import pattern_rows
 
 if TYPE_CHECKING:
     from headrace.model.arrays import Floats, Ints
@@ -198,11 +199,7 @@ def mix_better(
 
 def mix_fills(fills: Fills, left: Ints, nodes: Ints) -> Mixture:
     """The mixture that keeps most, of at most `left` tasks and `nodes` of each kind."""
-    from scipy.sparse import csc_matrix, csr_matrix, vstack
-
-    number, ones = np.arange(len(fills.kind) + 1), np.ones(len(fills.kind))
-    of_kind = csc_matrix((ones, fills.kind, number), shape=(len(nodes), len(ones)))
-    rows = vstack([csr_matrix(fills.tasks).T, of_kind], format="csc")
+    rows = pattern_rows(fills.tasks, fills.kind, len(nodes))
     limits = np.concatenate([left, nodes]).astype(np.float64)
     solved = solve_linear_program(-fills.kept, A_ub=rows, b_ub=limits)
     price = -np.asarray(solved.ineqlin.marginals)

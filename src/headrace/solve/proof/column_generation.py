@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.model.arrays import Floats, Ints
+from headrace.solve.pattern_rows import pattern_rows
 from headrace.solve.proof.greedy_patterns import grow_patterns
 from headrace.solve.proof.integer_program import Budget, IntegerProgram, maximise
 from headrace.solve.proof.knapsack import Knapsack, KnapsackSearch
@@ -249,16 +250,10 @@ def _enumerate(
 
 
 def _program(q: Quotient, of_class: list[int], patterns: list[Ints]) -> IntegerProgram:
-    from scipy.sparse import csr_array, vstack
-
     counts = np.array(patterns, dtype=np.int64).reshape(len(patterns), len(q.count))
-    on_node = csr_array(
-        (np.ones(len(patterns)), (of_class, np.arange(len(patterns)))),
-        shape=(len(q.nodes), len(patterns)),
-    )
     return IntegerProgram(
         gain=traffic_inside(q, counts),
-        matrix=csr_array(vstack([csr_array(counts.T.astype(np.float64)), on_node])),
+        matrix=pattern_rows(counts, of_class, len(q.nodes)),
         low=np.concatenate([q.count, np.full(len(q.nodes), -np.inf)]),
         high=np.concatenate([q.count, q.nodes]).astype(np.float64),
     )

@@ -46,8 +46,7 @@ def choose_patterns(q: Quotient, ways: list[Ints]) -> list[tuple[int, Ints]] | N
 
     ways[j] are the patterns of node class j, [F, C].
     """
-    from scipy.sparse import csr_array  # scipy takes long to load
-
+    from headrace.solve.pattern_rows import pattern_rows
     from headrace.solve.proof.integer_program import Budget, IntegerProgram, maximise
     from headrace.solve.symmetry import traffic_inside
 
@@ -55,8 +54,7 @@ def choose_patterns(q: Quotient, ways: list[Ints]) -> list[tuple[int, Ints]] | N
     node_class = np.repeat(np.arange(len(ways)), [len(some) for some in ways])
     kept = traffic_inside(q, patterns)
     every = np.concatenate([q.count, q.nodes]).astype(np.float64)  # task and node, exactly once
-    of_class = node_class == np.arange(len(ways))[:, None]
-    rows = csr_array(np.vstack([patterns.T, of_class]).astype(np.float64))
+    rows = pattern_rows(patterns, node_class, len(ways))
     unit = max(float(kept.max(initial=0.0)), 1.0)
     program = IntegerProgram(kept, rows, every, every)
     solution = maximise(program, Budget(steps=1), unit=unit).solution

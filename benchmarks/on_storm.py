@@ -1,0 +1,307 @@
+"""Plans on a real Storm cluster: predicted against measured, what the hook costs, what is gained.
+
+A cluster of processes on this machine (`headrace storm up`), three nodes in network namespaces.
+Storm's settings are its defaults, unless a row says `shuffle even`: then load-aware shuffle is off.
+
+- Traffic and CPU: word count at a fixed rate under storm-even's plan is measured; from that, the
+  traffic and the CPU of headrace's plan are predicted, put into force, and measured.
+- Hook: word count as fast as it goes, in one worker, with and without the hook, in turns.
+- Throughput: word count with 500 bytes a tuple as fast as it goes, under Storm's default scheduler
+  and under headrace's plan for the rate, in turns; at 100 Mbit/s a node, and at 8, where two cores
+  are not what limits it. `exclamation` without a payload is the case where nothing is to be gained:
+  its tuples are small, and CPU is what it needs.
+
+Run it on a quiet machine: where other processes take the CPU, throughput says nothing of plans.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from measure import Row
+
+from headrace.errors import HeadraceError
+from headrace.judge.report import judge
+from headrace.model.build import build
+from headrace.model.cluster import nodes_of
+from headrace.model.problem import CPU, Assignment, Problem
+from headrace.model.read import read, validated
+from headrace.planner import place
+from headrace.run.addresses import free_port
+from headrace.run.limits import Limit
+from headrace.storm.home import storm_nodes
+from headrace.storm.jars import find_jars
+from headrace.storm.java import kill_topology, submit_example
+from headrace.storm.local import StormCluster, has_namespaces, local_storm
+from headrace.storm.service import answering
+from headrace.storm.state import State, current_plan, describe, misplaced, plans_for_nimbus
+from headrace.storm.world import OnStorm
+
+CLUSTER = """
+format: headrace/1
+cluster:
+  nodes:
+    n{1..3}: {cpu: 200, memory_mb: 2048, slots: 2, bandwidth_mbps: MBPS}
+"""
+RATE = 300
+STEADY_S = 45  # from the last worker's start to the first window that counts
+WINDOWS_S = 60
+TURNS = 3
+TURN_S = 30
+EVEN = {"topology.disable.loadaware.messaging": True}
+SETTINGS = {
+    "nimbus.monitor.freq.secs": 2,
+    "headrace.calm.secs": 5,
+    "headrace.timeout.secs": 600,  # the benchmark gives every topology a plan
+    "headrace.telemetry.secs": 5,
+}
+
+
+@dataclass
+class Ground:
+    """A cluster whose plans this program writes."""
+
+    cluster: StormCluster
+    world: OnStorm
+    measures: Path
+    number: int = 0
+
+    def submit(self, kind: str, parameters: Mapping[str, Any]) -> str:
+        self.number += 1
+        name = f"{kind}-{self.number}"
+        measures = str(self.measures / name)
+        submit_example(self.cluster, kind, name, {"measures": measures, **parameters})
+        wait(lambda: any(t.name == name for t in self.state().topologies), f"{name} in the state")
+        return name
+
+    def end(self, name: str) -> None:
+        kill_topology(self.cluster, name)
+        wait(lambda: not self.state().topologies, f"the end of {name}")
+
+    def state(self) -> State:
+        return wait(self.world.state, "a state")
+
+    def problem(self, measured: Mapping[str, Any]) -> Problem:
+        state = self.state()
+        content = describe(state, self.world.known, measured, {})
+        problem = build(validated(content, {}))
+        return replace(problem, current=current_plan(state, problem))
+
+    def put_in_force(self, by: str, objective: str, measured: Mapping[str, Any]) -> Assignment:
+        """A scheduler's plan, and every executor where it says."""
+        problem = replace(self.problem(measured), current=None)
+        plan = place(problem, by, objective=objective, bounded=False)
+        plans = plans_for_nimbus(self.state(), problem, plan.assignment, f"{by} for {objective}")
+        self.world.write_plans(plans, {})
+        wait(lambda: not misplaced(self.state(), plans), f"{by}'s plan in force")
+        return plan.assignment
+
+    def measure(self) -> dict[str, Any]:
+        """What telemetry says of the windows from now on."""
+        from headrace.observe.pipeline import Question
+        from headrace.observe.small import observe_small
+
+        time.sleep(STEADY_S)
+        self.world.gather()
+        folder = Path(tempfile.mkdtemp(dir=self.measures))
+        world = replace(self.world, store=folder)
+        (folder / "state.json").write_text((self.world.store / "state.json").read_text())
+        time.sleep(WINDOWS_S)
+        world.gather()
+        names = tuple(t.name for t in self.state().topologies)
+        question = Question(10, "average", names, prefixed=False)
+        found = dict(observe_small(folder / "telemetry", question).sections)
+        return {**found, "cpu_by_node": cpu_by_node(folder / "telemetry")}
+
+    def acked(self, name: str) -> int:
+        files = (self.measures / name).glob("[!.]*.json")
+        return sum(json.loads(file.read_text())["acked"] for file in files)
+
+    def throughput(self, name: str) -> float:
+        """Tuples of the spouts per second that were acknowledged, over a turn."""
+        wait(lambda: self.acked(name) > 1000, "the first thousand tuples")
+        time.sleep(10)
+        begun, before = time.monotonic(), self.acked(name)
+        time.sleep(TURN_S)
+        return (self.acked(name) - before) / (time.monotonic() - begun)
+
+
+def wait(done: Any, what: str, within_s: float = 240) -> Any:
+    deadline = time.monotonic() + within_s
+    while not (found := done()):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{what} did not happen within {within_s:g} s")
+        time.sleep(0.5)
+    return found
+
+
+@contextmanager
+def ground(mbps: float, limits: tuple[Limit, ...]) -> Generator[Ground]:
+    """A cluster that is up inside the `with`."""
+    with ExitStack() as ending:
+        folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="on-storm-")))
+        file = folder / "cluster.yaml"
+        file.write_text(CLUSTER.replace("MBPS", f"{mbps:g}"))
+        port = free_port()
+        running = local_storm(
+            find_jars(), storm_nodes([file]), folder / "cluster", limits=limits, port=port,
+            settings=SETTINGS,
+        )  # fmt: skip
+        cluster, _ = ending.enter_context(running)
+        ending.enter_context(answering(folder / "store", cluster.host, port))
+        known = dict(nodes_of(read([file])))
+        world = OnStorm(folder / "store", known, {}, cluster.telemetry)
+        yield Ground(cluster, world, folder / "measures")
+
+
+def crossing(measured: Mapping[str, Any], problem: Problem, plan: Assignment) -> float:
+    """Tuples/s between nodes, as measured between single tasks."""
+    node = {problem.task_name(t): int(plan.node[t]) for t in range(problem.task_count)}
+    return sum(row[2] for row in measured["traffic"] if node[row[0]] != node[row[1]])
+
+
+def cpu_by_node(folder: Path) -> dict[str, float]:
+    """CPU points of every node's executors, as their threads were measured."""
+    spent: dict[str, float] = {}
+    times: set[Any] = set()
+    for file in (folder / "tasks").glob("*.parquet"):
+        for sample in pq.read_table(file).to_pylist():
+            spent[sample["node"]] = spent.get(sample["node"], 0.0) + sample["cpu_ms"]
+            times.add(round(sample["event_time"].timestamp() / 5))
+    seconds = 5.0 * len(times)
+    return {node: ms / seconds / 10 for node, ms in spent.items()}
+
+
+def predicted_and_measured(on: Ground, settings: Mapping[str, Any], words: str) -> list[Row]:
+    """Traffic between nodes of headrace's plan, predicted from what ran under storm-even."""
+    base = {"rate": RATE, "topology.workers": 3, "topology.acker.executors": 3, "words": 5}
+    name = on.submit("word-count", {**base, **settings})
+    even = on.put_in_force("storm-even", "traffic", {})
+    first = on.measure()
+    problem = on.problem(first)
+    rows = [compare(f"storm-even, {words}", problem, even, first)]
+    # For the rate: the plan for least traffic is one worker, and says nothing.
+    plan = on.put_in_force("headrace", "rate", first)
+    report = judge(problem, plan)
+    second = on.measure()
+    measured = crossing(second, problem, plan)
+    rows.append(row(f"headrace for the rate, {words}", report.inter_node_traffic, measured))
+    rows.append(cpu_row(words, problem, plan, second["cpu_by_node"]))
+    on.end(name)
+    return rows
+
+
+def cpu_row(words: str, problem: Problem, plan: Assignment, measured: Mapping[str, float]) -> Row:
+    """CPU points of the busiest node under headrace's plan, predicted and measured."""
+    points = predict_cpu(problem, plan)
+    busiest = max(points, key=lambda node: points[node])
+    off = abs(points[busiest] - measured.get(busiest, 0.0)) / max(measured.get(busiest, 0.0), 1e-9)
+    value = f"{points[busiest]:.1f} / {measured.get(busiest, 0.0):.1f}"
+    what = f"CPU points of the busiest node, predicted / measured: headrace, {words}"
+    return Row(what, value, "15 %", off <= 0.15)
+
+
+def predict_cpu(problem: Problem, plan: Assignment) -> dict[str, float]:
+    """CPU points per node, from the profile and the rates."""
+    found = dict.fromkeys(problem.nodes, 0.0)
+    for task in range(problem.task_count):
+        node, c = int(plan.node[task]), int(problem.component_of[task])
+        machine = int(problem.node_type[node])
+        grows = problem.demand[c, CPU] + problem.cpu_rate[c, machine] * problem.share[task]
+        found[problem.nodes[node]] += float(problem.cpu_fixed[c, machine] + grows)
+    return found
+
+
+def compare(what: str, problem: Problem, plan: Assignment, measured: Mapping[str, Any]) -> Row:
+    predicted = judge(problem, plan).inter_node_traffic
+    return row(what, predicted, crossing(measured, problem, plan))
+
+
+def row(what: str, predicted: float, measured: float) -> Row:
+    off = abs(predicted - measured) / max(measured, 1e-9)
+    value = f"{predicted:,.0f} / {measured:,.0f}"
+    return Row(f"tuples/s between nodes, predicted / measured: {what}", value, "5 %", off <= 0.05)
+
+
+def hook_cost(on: Ground) -> Row:
+    """The share of throughput that the hook takes."""
+    base = {"rate": 0, "topology.workers": 1, "topology.acker.executors": 1,
+            "topology.max.spout.pending": 500}  # fmt: skip
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(TURNS):
+        for hook in (True, False):
+            off = {} if hook else {"topology.auto.task.hooks": []}
+            name = on.submit("word-count", {**base, **off})
+            on.put_in_force("headrace", "nodes", {})
+            found[hook].append(on.throughput(name))
+            on.end(name)
+    with_hook, without = (statistics.median(found[hook]) for hook in (True, False))
+    share = 1 - with_hook / without
+    turns = " ".join(f"{x:,.0f}/{y:,.0f}" for x, y in zip(found[True], found[False], strict=True))
+    return Row(f"the hook's share of throughput (turns: {turns})", f"{share:.1%}", "3 %",
+               share < 0.03)  # fmt: skip
+
+
+def gain(on: Ground, kind: str, payload: int, mbps: float, target: float | None) -> Row:
+    """Throughput under headrace's plan for the rate, against Storm's default, in turns."""
+    base = {"rate": 0, "payload_bytes": payload, "topology.workers": 3,
+            "topology.acker.executors": 3, "topology.max.spout.pending": 100}  # fmt: skip
+    name = on.submit(kind, {**base, "rate": 100})
+    on.put_in_force("storm-even", "traffic", {})
+    measured = on.measure()
+    on.end(name)
+    found: dict[str, list[float]] = {"storm-even": [], "headrace": []}
+    for _ in range(TURNS):
+        for by, turns in found.items():
+            name = on.submit(kind, base)
+            on.put_in_force(by, "rate", measured)
+            turns.append(on.throughput(name))
+            on.end(name)
+    ratios = [h / e for h, e in zip(found["headrace"], found["storm-even"], strict=True)]
+    low, high = min(ratios), max(ratios)
+    pairs = zip(found["storm-even"], found["headrace"], strict=True)
+    said = " ".join(f"{e:,.0f}/{h:,.0f}" for e, h in pairs)
+    case = f"{kind}, {payload} bytes, {mbps:g} Mbit/s"
+    what = f"{case}: headrace for the rate against Storm's default"
+    middle = statistics.median(ratios)
+    return Row(f"{what} (tuples/s {said})", f"{middle:.2f} x ({low:.2f} to {high:.2f})",
+               "" if target is None else f"{target:g} x",
+               None if target is None else middle >= target)  # fmt: skip
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """All rows; what this machine cannot do is said instead."""
+    if not has_namespaces():
+        yield Row("Storm: needs Linux, root and iproute2", "not run")
+        return
+    try:
+        find_jars()
+    except HeadraceError as refusal:
+        yield Row(f"Storm: {refusal.message}", "not run")
+        return
+    with ground(100, ()) as on:
+        yield from predicted_and_measured(on, EVEN, "shuffle even")
+        if quick:
+            return
+        yield from predicted_and_measured(on, {}, "load-aware shuffle")
+        yield hook_cost(on)
+    for mbps in (100.0, 8.0):
+        with ground(mbps, ("bandwidth",)) as on:
+            yield gain(on, "word-count", 500, mbps, 1.5 if mbps == 100 else None)
+            if mbps == 100:
+                yield gain(on, "exclamation", 0, mbps, None)
+
+
+if __name__ == "__main__":
+    for line in rows("--quick" in sys.argv):
+        print(line, flush=True)
