@@ -13,9 +13,10 @@ from click.core import ParameterSource
 from headrace.cli.deciding import Deciding, deciding, say_decision
 from headrace.cli.fleet import FOLDER
 from headrace.cli.options import JSON, AlgorithmName, by_option
-from headrace.cli.run_lines import Job, Listener, say, show_summaries
+from headrace.cli.run_jobs import make_job, make_topologies, show_topologies
+from headrace.cli.run_lines import Job, say, show_summaries
 from headrace.cli.serving import Serving, serving
-from headrace.cli.shared import emit, load_case, main, read_options
+from headrace.cli.shared import load_case, main
 from headrace.cli.stopping import end_on_terminate, stop_on_interrupt
 from headrace.errors import InvalidInput
 from headrace.spark import require_spark
@@ -25,12 +26,10 @@ if TYPE_CHECKING:
     from headrace.control.on_spark import OnSpark
     from headrace.control.planning import LoopSettings
     from headrace.model.read import Inputs
-    from headrace.model.topology import Topology
     from headrace.run.batches import BatchDone
     from headrace.run.engine import RunDone
     from headrace.run.placement import Placement, PlanInForce
 
-RUNS = Path("headrace-runs")
 TOGETHER = "traffic"  # what several topologies have in common; batches they have not
 MASTERS = ("spark://", "k8s://", "yarn", "local")
 
@@ -137,9 +136,6 @@ def run(
     start = Start(plan_file, first or by or ("headrace" if loop.on else None), crowded)
     check_choices(cluster, master, described, start, loop.on, first or by)
     require_spark("run")
-    from headrace.run.batches import Settings
-    from headrace.run.state import Store
-
     topologies = make_topologies(apps, options)
     if describe:
         show_topologies(topologies)
@@ -150,21 +146,14 @@ def run(
     if len(topologies) > 1 and asked is not None and asked.objective == "batch":
         raise click.UsageError("several topologies have no batch in common: choose --objective")
     end_on_terminate()
-    jobs: list[Job] = []
-    for topology in topologies:
-        where = folder_of(topology, checkpoint, len(topologies) > 1)
-        Store(where.resolve()).check(topology)  # before anything starts
-        measured = None if telemetry is None else Path(telemetry)
-        if measured is not None and len(topologies) > 1:
-            measured /= topology.name
-        if measured is None and (loop.on or serving.on):
-            measured = where.resolve() / "telemetry"
-        listener = Listener(topology.name if len(topologies) > 1 else None)
-        settings = Settings(
-            where.resolve(), batches=batches, once=once, interval_s=interval, telemetry=measured,
-            on_error=on_error, listen=listener.listen,
-        )  # fmt: skip
-        jobs.append(Job(topology, where, settings, listener))
+    jobs = [
+        make_job(
+            topology, checkpoint, telemetry, several=len(topologies) > 1,
+            measures=loop.on or serving.on,
+            batches=batches, once=once, interval_s=interval, on_error=on_error,
+        )
+        for topology in topologies
+    ]  # fmt: skip
     shown = jobs[0].where if len(jobs) == 1 else jobs[0].where.parent
     with serving.beside(shown):
         if cluster is None:
@@ -209,49 +198,6 @@ def check_choices(
         )
     if start.file is not None and scheduler is not None and not adapts:
         raise click.UsageError("give --plan or --by, not both")
-
-
-def make_topologies(apps: Sequence[str], options: Sequence[str]) -> list[Topology]:
-    """The applications' topologies; an option `APP:KEY=VALUE` is for one of them."""
-    from headrace.run.apps import load, topology_of
-
-    found: dict[str, Topology] = {}
-    for app in apps:
-        name = Path(app).stem if app.endswith(".py") else app
-        mine: list[str] = []
-        for option in options:
-            owner, colon, _ = option.partition("=")[0].rpartition(":")
-            if not colon:
-                mine.append(option)
-            elif owner in (app, name):
-                mine.append(option[len(owner) + 1 :])
-            elif owner not in {a for one in apps for a in (one, Path(one).stem)}:
-                raise click.UsageError(f"`{option}` is for {owner}, which is not run")
-        topology = topology_of(load(app), read_options(mine))
-        if topology.name in found:
-            raise InvalidInput(
-                f"two applications make a topology called {topology.name}; names must differ"
-            )
-        found[topology.name] = topology
-    return list(found.values())
-
-
-def show_topologies(topologies: Sequence[Topology]) -> None:
-    """Print them as a file to plan, with the rule of the engine."""
-    from headrace.model.document import FORMAT
-
-    ruled = [replace(topology, core_per_task=True) for topology in topologies]
-    if len(ruled) == 1:
-        emit(ruled[0].document(), None)
-    else:
-        emit({"format": FORMAT, "topologies": [one.section() for one in ruled]}, None)
-
-
-def folder_of(topology: Topology, checkpoint: str | None, several: bool) -> Path:
-    """The folder of a run."""
-    if checkpoint is None:
-        return RUNS / topology.name
-    return Path(checkpoint) / topology.name if several else Path(checkpoint)
 
 
 def run_on_master(
