@@ -82,7 +82,8 @@ class Trial:
         return wait_until(look, f"status of {name} with {words}", within_s)
 
     def end(self, name: str) -> None:
-        """End a topology and wait until its slots are free."""
+        """End a topology that works, and wait until its slots are free."""
+        self.await_running(name)  # a worker that ends before it started ends its supervisor
         self.local.ask("kill", name=name)
         wait_until(lambda: self.local.topology(name) is None, f"the end of {name}")
         wait_until(
