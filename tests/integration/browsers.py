@@ -47,8 +47,16 @@ def open_page(
     )
     page = context.new_page()
     faults: list[str] = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+
+    def hear(said: Any) -> None:
+        if said.type == "error":
+            faults.append(said.text)
+
+    def note(error: Any) -> None:
+        faults.append(str(error))
+
+    page.on("pageerror", note)
+    page.on("console", hear)
     page.goto(address)
     page.wait_for_selector("html[data-ready=yes]", state="attached", timeout=60_000)
     yield page

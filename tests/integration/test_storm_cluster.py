@@ -128,9 +128,13 @@ def test_telemetry_of_workers_reaches_the_store(trial: Trial) -> None:
         rows = [row for file in files for row in pq.read_table(file).to_pylist()]
         return {(row["from_task"], row["to_task"]) for row in rows}
 
-    found = wait_until(lambda: len(p := pairs()) >= 20 and p, "telemetry in the store")
-    assert ("split.1", "__acker.1") in found
-    assert any(source.startswith("sentence") for source, _ in found)
+    # Load-aware shuffle may leave a task without tuples, so no single one is looked for.
+    def joined() -> set[tuple[str, str]]:
+        return {(a.partition(".")[0], b.partition(".")[0]) for a, b in pairs()}
+
+    wanted = {("sentence", "split"), ("split", "count"), ("sentence", "__acker")}
+    wanted |= {("split", "__acker"), ("count", "__acker"), ("__acker", "sentence")}
+    wait_until(lambda: joined() >= wanted, "telemetry of all streams in the store")
 
 
 def test_headrace_and_nimbus_killed_lose_nothing(trial: Trial) -> None:

@@ -100,27 +100,30 @@ class Trial:
         wait_until(look, f"{name} at work")
 
     def check_places(self, name: str, plan: dict[str, Any]) -> None:
-        """Every executor is where the plan says, as Nimbus tells: node, and who shares a worker."""
+        """Every executor comes to where the plan says, as Nimbus tells, and works there."""
+        wait_until(lambda: not self.differences(name, plan), f"{name} where its plan says", 30)
+        self.await_running(name)
+        assert not self.differences(name, plan)
+
+    def differences(self, name: str, plan: dict[str, Any]) -> list[str]:
+        """Executors on another node than planned, and workers with other executors."""
         topology = self.local.topology(name)
         assert topology is not None
         [wanted] = [p["assignment"] for id, p in plan.items() if id == topology["id"]]
-        counts: Counter[str] = Counter()
-        found: dict[str, tuple[str, int]] = {}
-        for one in sorted(topology["executors"], key=lambda row: row["first"]):
-            counts[one["component"]] += 1
-            # All are on this host; no two supervisors of a local cluster share a port.
-            here = next(s.node for s in self.state(name).supervisors if one["port"] in s.ports)
-            found[f"{one['component']}.{counts[one['component']]}"] = (here, one["port"])
-        assert set(found) == set(wanted)
-        assert {n: host for n, (host, _) in found.items()} == {
-            n: place["node"] for n, place in wanted.items()
+        ports = {port: s.node for s in self.state(name).supervisors for port in s.ports}
+        names = task_names(topology)
+        # All are on this host; no two supervisors of a local cluster share a port.
+        found = {
+            names[e["first"]]: (ports.get(e["port"]), e["port"]) for e in topology["executors"]
         }
+        if set(found) != set(wanted):
+            return ["not these executors"]
+        wrong = [n for n, place in wanted.items() if found[n][0] != place["node"]]
         workers: dict[Any, set[Any]] = {}
         for n, where in wanted.items():
             workers.setdefault((where["node"], where["worker"]), set()).add(found[n])
-        assert all(len(slots) == 1 for slots in workers.values())
-        assert len(set(found.values())) == len(workers)
-        self.await_running(name)
+        wrong += [str(worker) for worker, slots in workers.items() if len(slots) > 1]
+        return wrong if len(set(found.values())) == len(workers) else [*wrong, "worker count"]
 
 
 @pytest.fixture(scope="module")
@@ -150,8 +153,9 @@ def test_every_executor_is_where_the_plan_of_a_scheduler_says(trial: Trial, by: 
 
 
 def test_a_topology_without_a_plan_waits_and_then_gets_the_fallback(trial: Trial) -> None:
-    trial.plan("wc", "storm-even", "plan of wc")
+    plan = trial.plan("wc", "storm-even", "plan of wc")
     trial.await_status("wc", "plan of wc is in force")
+    trial.check_places("wc", plan)
     before = trial.local.topology("wc")
     trial.local.ask("submit", kind="linear", name="second", parameters={"rate": 0.001})
     status = trial.await_status("second", "placed by DefaultScheduler")
@@ -261,15 +265,16 @@ def test_hook_and_topology_count_the_same_tuples(trial: Trial) -> None:
     trial.plan("exact", "storm-even", "exact's plan")
     trial.await_status("exact", "exact's plan is in force")
     own = wait_until(lambda: finished(folder / "exact", 2000), "the end of all tuples", 180)
-    counted = wait_until(
-        lambda: (c := hook_pairs(folder / "telemetry", "exact")) and totals(c) >= totals(own) and c,
+    total = sum(own.values())
+    wait_until(
+        lambda: sum(users(hook_pairs(folder / "telemetry", "exact")).values()) >= total,
         "the hook's last file",
     )
+    counted = hook_pairs(folder / "telemetry", "exact")
     topology = trial.local.topology("exact")
     assert topology is not None
     numbers = task_names(topology)
-    users = {pair: n for pair, n in counted.items() if "__" not in pair[0] + pair[1]}
-    assert users == {(numbers[a], b): n for (a, b), n in own.items()}
+    assert users(counted) == {(numbers[a], b): n for (a, b), n in own.items()}
     wait_until(lambda: acker_counts(trial, counted), "Storm's own counters of the ackers", 60)
     trial.end("exact")
 
@@ -301,8 +306,9 @@ def finished(folder: Path, tuples: int) -> dict[tuple[int, str], int] | None:
     return found if acked == tuples else None
 
 
-def totals(pairs: dict[Any, int]) -> int:
-    return sum(n for (_, target), n in pairs.items() if not target.startswith("__"))
+def users(pairs: dict[tuple[str, str], int]) -> dict[tuple[str, str], int]:
+    """The pairs of the topology's own components."""
+    return {pair: n for pair, n in pairs.items() if "__" not in pair[0] + pair[1]}
 
 
 def hook_pairs(folder: Path, topology: str) -> dict[tuple[str, str], int]:

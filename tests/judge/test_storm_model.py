@@ -26,6 +26,7 @@ from headrace.model.document import PlanSection
 from headrace.model.load_aware import settle
 from headrace.model.plan import read_assignment
 from headrace.model.problem import Assignment, Problem
+from headrace.planner import place
 from headrace.simulate.simulating import simulate
 
 Content = dict[str, Any]
@@ -192,3 +193,9 @@ def test_a_single_streams_crossing_is_what_the_whole_plan_counts() -> None:
     fields = stream_crossing(settled, Workers.of(plan), settled.streams[0])
     assert streams[0].inter_node + fields.inter_node == pytest.approx(whole.inter_node)
     assert streams[0].total + fields.total == pytest.approx(whole.total)
+
+
+@pytest.mark.parametrize("by", ["gr-storm", "mt-scheduler", "aniello-offline"])
+def test_acks_are_no_cycle_to_schedulers_that_need_a_graph_without(by: str) -> None:
+    plan = place(problem_of(word_count(ackers=2, workers=3)), by, bounded=False)
+    assert plan.report.feasible

@@ -46,7 +46,8 @@ def fuzz(client: TestClient, count: int, start: int = 0) -> Tally:
     @seed(start)
     @settings(
         max_examples=count, deadline=None, database=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much,
+                               HealthCheck.data_too_large, HealthCheck.large_base_example],
     )  # fmt: skip
     @given(st.one_of(strategies), st.booleans(), st.one_of(st.none(), st.binary(max_size=40)))
     def one(case: Any, known: bool, garbage: bytes | None) -> None:

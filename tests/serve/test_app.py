@@ -172,9 +172,11 @@ def test_a_plan_of_a_job_goes_only_to_a_run_that_listens(tmp_path: Path) -> None
         answer = {"sections": [section, None, away]}
         request = {"of_run": "words", "by": ["headrace"]}
         shelf.jobs.jobs["job-1"] = Job("job-1", request, "", 0.0, "done", answer)
-        post = lambda number: client.post(
-            "/api/v1/runs/words/plan", json={"job": "job-1", "number": number}, headers=ACTS
-        )
+
+        def post(number: int) -> Any:
+            asked = {"job": "job-1", "number": number}
+            return client.post("/api/v1/runs/words/plan", json=asked, headers=ACTS)
+
         assert [post(n).status_code for n in (1, 2, 3)] == [422, 422, 422]
         assert verdicts(folder) == []
         assert post(0).status_code == 200
@@ -185,18 +187,12 @@ def test_a_plan_of_a_job_goes_only_to_a_run_that_listens(tmp_path: Path) -> None
 
 
 def hostile_run(tmp_path: Path) -> Path:
-    names = dict(zip(("sentence", "split", "count"), HOSTILE, strict=False))
-    components = {
-        names[name]: {
-            **facts,
-            **(
-                {"inputs": {names[k]: v for k, v in facts["inputs"].items()}}
-                if "inputs" in facts
-                else {}
-            ),
-        }
-        for name, facts in WORDS["components"].items()
-    }
+    names = {"sentence": HOSTILE[0], "split": HOSTILE[1], "count": HOSTILE[2]}
+    components = json.loads(json.dumps(WORDS["components"]))
+    for facts in components.values():
+        if "inputs" in facts:
+            facts["inputs"] = {names[k]: v for k, v in facts["inputs"].items()}
+    components = {names[name]: facts for name, facts in components.items()}
     nodes = {
         HOSTILE[3]: {"cpu": 400, "slots": 4, "rack": HOSTILE[0]},
         HOSTILE[4]: {"cpu": 100, "slots": 4},

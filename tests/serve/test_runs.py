@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -72,8 +72,9 @@ def test_a_pause_is_no_time_between_batches(tmp_path: Path) -> None:
 
 def test_a_run_whose_process_is_gone_has_stopped(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
-    gone = os.spawnlp(os.P_NOWAIT, "true", "true")
-    os.waitpid(gone, 0)
+    process = subprocess.Popen(["true"])
+    process.wait()
+    gone = process.pid
     journal.begin({"topology": WORDS, "cluster": {"nodes": NODES}}, telemetry=None, pid=gone)
     run = Run("r", tmp_path)
     run.refresh()

@@ -37,6 +37,7 @@ from headrace.place.building_blocks.node_power import (
     list_missing_facts,
     rank_nodes,
 )
+from headrace.place.building_blocks.operators import downstream_pairs
 from headrace.place.building_blocks.slot_filling import (
     SlotTraffic,
     fill_nodes,
@@ -73,7 +74,7 @@ def gr_storm(
             available=MOST_PAIRS,
             fix="use headrace or a3-storm",
         )
-    pairs = problem.task_pairs()
+    pairs = downstream_pairs(problem)
     weight = problem.mean_demand[:, CPU] if vertices == "cpu" else np.ones(problem.task_count)
     slot_of = max_flow_min_cut(problem, pairs, problem.worker_count(0), weight)
     ranked = slots_by_traffic(pairs, slot_of, slot_traffic)

@@ -25,6 +25,7 @@ from headrace.errors import Unsupported
 from headrace.model.arrays import TOLERANCE, Bools, Floats, Ints, totals
 from headrace.model.problem import CPU, UNPLACED, Assignment, Pairs, Problem
 from headrace.place.building_blocks.greedy import first_best, one_worker_per_node
+from headrace.place.building_blocks.operators import downstream_pairs
 from headrace.place.building_blocks.slots import refuse_without_slots
 from headrace.place.building_blocks.topologies import each_topology
 
@@ -71,7 +72,7 @@ def mt_scheduler(problem: Problem) -> Assignment:
     """Sort topologically, map the critical path by dynamic programming, the rest by layers."""
     nodes = np.flatnonzero(problem.free_slots > 0)
     refuse_without_slots(problem, 1, len(nodes))
-    pairs = problem.task_pairs()
+    pairs = downstream_pairs(problem)
     times = times_of(problem, pairs, nodes)
     layer = find_layers(problem, pairs)
     path, carried = critical_path(pairs, layer, times)

@@ -118,8 +118,8 @@ def make_app(shelf: Shelf, door: Door) -> Starlette:
         Route("/", _asset("index.html")),
         Route("/static/style.css", _style),
         Route("/static/{name}", _static),
-        Route("/metrics", lambda request: Response(metrics(shelf), media_type="text/plain")),
-        Route(f"{API}/openapi.json", lambda request: JSONResponse(describe_api(OPERATIONS))),
+        Route("/metrics", _metrics(shelf)),
+        Route(f"{API}/openapi.json", _description),
         Route(f"{RUN}/events", _events(shelf)),
         *_routes(shelf),
     ]
@@ -217,6 +217,17 @@ def _events(shelf: Shelf) -> Callable[[Request], Awaitable[Response]]:
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
     return events
+
+
+def _metrics(shelf: Shelf) -> Callable[[Request], Awaitable[Response]]:
+    async def give(request: Request) -> Response:
+        return Response(metrics(shelf), media_type="text/plain")
+
+    return give
+
+
+async def _description(request: Request) -> Response:
+    return JSONResponse(describe_api(OPERATIONS))
 
 
 def _asset(name: str) -> Callable[[Request], Awaitable[Response]]:

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headrace.model.arrays import Floats, Ints
 
 MOST_CELLS = 24_000_000  # of 4 bytes: 96 MB for a run; beyond, pairs of rows become one
 FIRST_ROWS, FIRST_COLUMNS = 1024, 16
+
+Singles = NDArray[np.float32]
 
 
 class Columns:
@@ -53,7 +56,7 @@ class Columns:
         self.rows += 1
         self._waiting = 1 % self._merged
 
-    def add_block(self, times: Sequence[float], names: Sequence[str], values: Floats) -> None:
+    def add_block(self, times: Sequence[float], names: Sequence[str], values: Singles) -> None:
         """Add rows that have the same figures."""
         first = self.rows
         if self._merged > 1 or (first + len(times)) * len(self._cells[0]) > self.most_cells // 2:
@@ -71,7 +74,7 @@ class Columns:
         self._cells[rows, numbers] = values
         self.rows += len(times)
 
-    def column(self, name: str) -> Floats:
+    def column(self, name: str) -> Singles:
         """All values of a figure; not a number where there is none."""
         if name not in self.numbers:
             return np.full(self.rows, np.nan, dtype=np.float32)
@@ -144,7 +147,7 @@ class Columns:
         self._waiting = self._merged // 2 if odd else 0
 
 
-def _means(values: Floats, bounds: Ints) -> list[float | None]:
+def _means(values: Singles, bounds: Ints) -> list[float | None]:
     """The mean of each group of values, to five digits; None where a group has none."""
     if len(bounds) < 2:
         return []

@@ -95,11 +95,11 @@ class Jobs:
             await self.stop(job)
 
     async def _do(self, job: Job) -> None:
+        limit_s = min(float(job.request["seconds"]) + self.spare_s, MOST_S)
         try:
             async with self._turn:
                 job.state = "working"
                 began = time.monotonic()
-                limit_s = min(float(job.request["seconds"]) + self.spare_s, MOST_S)
                 answer = await answer_of(job.request, limit_s)
                 job.seconds = time.monotonic() - began
                 job.answer, job.error = answer.get("answer"), answer.get("error")

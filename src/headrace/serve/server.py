@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,14 +90,11 @@ def can_bind(where: Where) -> bool:
 
 def require_serve(what: str) -> None:
     """Refuse in a line where the packages are missing."""
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError:
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise Unsupported(
             f"{what} needs starlette and uvicorn, which are not installed",
             fix="pip install 'headrace[serve]'",
-        ) from None
+        )
 
 
 def serve(

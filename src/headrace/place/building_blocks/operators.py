@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.model.problem import Problem
+from headrace.model.problem import Pairs, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,20 @@ def list_operators(problem: Problem) -> list[Operator]:
         )
         for o, c in enumerate(component)
     ]
+
+
+def downstream_pairs(problem: Problem) -> Pairs:
+    """All pairs of tasks but those that lead back to a spout, as Storm's acks do."""
+    pairs = problem.task_pairs()
+    onward = ~problem.spout[problem.component_of[pairs.target]]
+    if onward.all():
+        return pairs
+    return Pairs(
+        pairs.source[onward],
+        pairs.target[onward],
+        pairs.tuples_per_s[onward],
+        pairs.bytes_per_s[onward],
+    )
 
 
 def take_turns(queues: list[list[int]]) -> Iterator[int]:

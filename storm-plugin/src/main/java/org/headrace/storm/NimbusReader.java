@@ -13,6 +13,7 @@ import org.apache.storm.generated.ExecutorStats;
 import org.apache.storm.generated.ExecutorSummary;
 import org.apache.storm.generated.GlobalStreamId;
 import org.apache.storm.generated.Nimbus;
+import org.apache.storm.generated.NotAliveException;
 import org.apache.storm.generated.SpoutSpec;
 import org.apache.storm.generated.StormTopology;
 import org.apache.storm.generated.SupervisorSummary;
@@ -62,7 +63,11 @@ public final class NimbusReader {
         found.put("supervisors", supervisors);
         List<Object> topologies = new ArrayList<>();
         for (TopologySummary one : summary.get_topologies()) {
-            topologies.add(topology(nimbus, one));
+            try {
+                topologies.add(topology(nimbus, one));
+            } catch (NotAliveException ended) {
+                continue; // while we were reading
+            }
         }
         found.put("topologies", topologies);
         return found;
