@@ -162,10 +162,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "headrace storm submit word-count --set rate=400 --set topology.workers=3",
         "headrace storm submit my-topology.jar --main com.example.Main argument",
     ),
-    "serve": (
-        "headrace serve",
-        "headrace serve headrace-runs/word-count --port 8800",
-    ),
     "storm serve": (
         "headrace storm serve cluster.yaml",
         "headrace storm serve cluster.yaml --by a3-storm --every 5m --advise",
