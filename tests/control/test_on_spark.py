@@ -15,10 +15,9 @@ from click.testing import CliRunner
 
 from headrace.checks.problems import problem_of
 from headrace.cli import main
+from headrace.control.beside import background, decide_after_batches
 from headrace.control.on_spark import (
     OnSpark,
-    background,
-    decide_after_batches,
     placement_from_plan,
     problem_on_spark,
     with_inventory,

@@ -23,13 +23,9 @@ import pyspark
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from headrace.control.beside import background, decide_after_batches, decide_when_due
 from headrace.control.history import Entry
-from headrace.control.on_spark import (
-    OnSpark,
-    background,
-    decide_after_batches,
-    decide_when_due,
-)
+from headrace.control.on_spark import OnSpark
 from headrace.control.planning import LoopSettings
 from headrace.control.several import Together
 from headrace.errors import InvalidInput, Unsupported

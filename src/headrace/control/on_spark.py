@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -18,16 +14,15 @@ import numpy as np
 from headrace.control import history
 from headrace.control.draining import drained_nodes
 from headrace.control.history import Entry
-from headrace.control.loop import World, step
-from headrace.control.planning import LoopSettings, View
+from headrace.control.measured_inputs import measured_inputs
+from headrace.control.planning import View
 from headrace.control.prediction import crossing_rates, emission_rates, with_batch_times
-from headrace.control.verdicts import carry_out, listens, newest_accepted, verdicts
 from headrace.errors import InvalidInput
 from headrace.model.build import build
 from headrace.model.cluster import nodes_of
-from headrace.model.document import FORMAT, Node, PlanSection
+from headrace.model.document import Node, PlanSection
 from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem, Stream
-from headrace.model.read import Inputs, validated
+from headrace.model.read import Inputs
 from headrace.model.topology import Topology
 from headrace.model.workload import Workload
 from headrace.observe.pipeline import Observed, Question, observe_folder
@@ -74,40 +69,6 @@ def inputs_on_spark(
     tasks = dict(running.tasks) if running is not None else {}
     planned = replace(topology.with_tasks(tasks) if tasks else topology, core_per_task=True)
     return measured_inputs(planned.section(), nodes, measured, rates)
-
-
-def measured_inputs(
-    section: dict[str, Any],
-    nodes: Mapping[str, Node],
-    measured: Mapping[str, Any],
-    rates: Mapping[str, float] | None = None,
-) -> Inputs:
-    """The same from a topology's section; it gets the measured rates."""
-    components: dict[str, Any] = section["components"]
-    streams: list[dict[str, Any]] = []
-    for stream in measured.get("streams", ()):
-        # Averages of single streams are not of quite the same time; one rate and the selectivities
-        # are, and they agree.
-        streams.append({key: value for key, value in stream.items() if key != "tuples_per_s"})
-        source = components[stream["from"]]
-        if source.get("spout") and stream.get("selectivity"):
-            source["rate"] = (rates or {}).get(
-                stream["from"], stream["tuples_per_s"] / stream["selectivity"]
-            )
-    described = {
-        name: node.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        for name, node in nodes.items()
-    }
-    content: dict[str, Any] = {
-        "format": FORMAT,
-        "topology": section,
-        "cluster": {"nodes": described},
-    }
-    if "profile" in measured:
-        content["profile"] = measured["profile"]
-    if streams:
-        content["streams"] = streams
-    return validated(content, {})
 
 
 def with_measured_pairs(problem: Problem, rows: Sequence[Sequence[Any]]) -> Problem:
@@ -330,79 +291,3 @@ class OnSpark:
     def wait(self, seconds: float) -> bool:
         time.sleep(seconds)
         return True
-
-
-Action = Callable[[], None]
-
-
-def do_at_once(action: Action) -> bool:
-    """Do it while the caller waits."""
-    action()
-    return True
-
-
-@contextmanager
-def background() -> Generator[Callable[[Action], bool]]:
-    """Do things one at a time while the caller goes on; False: the one before is not over yet.
-
-    What one of them raises is raised at the next, or at the end.
-    """
-    last: list[Future[None]] = []
-    with ThreadPoolExecutor(1) as thread:
-
-        def start(action: Action) -> bool:
-            if last and not last[0].done():
-                return False
-            while last:
-                last.pop().result()
-            last.append(thread.submit(action))
-            return True
-
-        yield start
-        while last:
-            last.pop().result()
-
-
-def decide_after_batches(
-    world: OnSpark,
-    settings: LoopSettings,
-    report: Callable[[Entry], None],
-    do: Callable[[Action], bool] = do_at_once,
-) -> Callable[[BatchDone], None]:
-    """A listener that decides after the first batch of every interval, or when a person has.
-
-    A new plan holds from the next batch on; if decided in the `background`, from the one after.
-    """
-    decide = decide_when_due(world, settings, report, do)
-    seen = len(verdicts(world.store))
-    listens(world.store, settings, os.getpid())
-
-    def listen(done: BatchDone) -> None:
-        nonlocal seen
-        world.add_batch(done)
-        said = verdicts(world.store)
-        accepted = newest_accepted(said, seen)
-        if accepted is None:
-            decide()
-        elif do(lambda: report(carry_out(world, accepted))):
-            seen = len(said)
-
-    return listen
-
-
-def decide_when_due(
-    world: World,
-    settings: LoopSettings,
-    report: Callable[[Entry], None],
-    do: Callable[[Action], bool] = do_at_once,
-) -> Action:
-    """What to call after every batch, from any thread: it decides once in an interval."""
-    due, alone = world.now() + settings.interval_s, threading.Lock()
-
-    def decide() -> None:
-        nonlocal due
-        with alone:
-            if world.now() >= due and do(lambda: report(step(world, settings))):
-                due = world.now() + settings.interval_s
-
-    return decide
