@@ -138,7 +138,7 @@ def test_a_folder_of_many_needs_an_id(tmp_path: Path) -> None:
         (b'[{"a": 1}]', "holds none of Spark's events"),
         (b"\x00\x01\x02" * 100, "holds none of Spark's events"),
         (b'{"Event":"SparkListenerLogStart","Spark Version":"3.5.0"}\n', "no task came to its end"),
-        (b"\x28\xb5\x2f\xfd\x00", "is empty"),
+        (b"\x28\xb5\x2f\xfd\x00", "holds none of Spark's events"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(content: bytes, told: str, tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ class Trial:
         return wait_until(look, f"status of {name} with {words}", within_s)
 
     def end(self, name: str) -> None:
-        """End a topology and wait until its slots are free."""
+        """End a topology that works, and wait until its slots are free."""
+        self.await_running(name)  # a worker that ends before it started ends its supervisor
         self.local.ask("kill", name=name)
         wait_until(lambda: self.local.topology(name) is None, f"the end of {name}")
         wait_until(
@@ -111,7 +112,7 @@ class Trial:
         assert topology is not None
         [wanted] = [p["assignment"] for id, p in plan.items() if id == topology["id"]]
         ports = {port: s.node for s in self.state(name).supervisors for port in s.ports}
-        names = task_names(topology)
+        names = executor_names(topology)
         # All are on this host; no two supervisors of a local cluster share a port.
         found = {
             names[e["first"]]: (ports.get(e["port"]), e["port"]) for e in topology["executors"]
@@ -264,7 +265,7 @@ def test_hook_and_topology_count_the_same_tuples(trial: Trial) -> None:
     trial.local.ask("submit", kind="word-count", name="exact", parameters=parameters)
     trial.plan("exact", "storm-even", "exact's plan")
     trial.await_status("exact", "exact's plan is in force")
-    own = wait_until(lambda: finished(folder / "exact", 2000), "the end of all tuples", 180)
+    own = wait_until(lambda: finished(folder / "exact", 2000, 10), "the end of all tuples", 180)
     total = sum(own.values())
     wait_until(
         lambda: sum(users(hook_pairs(folder / "telemetry", "exact")).values()) >= total,
@@ -294,8 +295,8 @@ def places(topology: dict[str, Any]) -> set[tuple[int, str, int]]:
     return {(e["first"], e["host"], e["port"]) for e in topology["executors"]}
 
 
-def finished(folder: Path, tuples: int) -> dict[tuple[int, str], int] | None:
-    """The topology's own counters (from Storm's task, to task), once every tuple is acked."""
+def finished(folder: Path, tuples: int, words: int) -> dict[tuple[int, str], int] | None:
+    """The topology's own counters (from Storm's task, to task), once all of them are written."""
     found: dict[tuple[int, str], int] = {}
     acked = 0
     for file in folder.glob("[!.]*.json"):
@@ -303,7 +304,8 @@ def finished(folder: Path, tuples: int) -> dict[tuple[int, str], int] | None:
         acked += content["acked"]
         for source, count in content["received"].items():
             found[int(source), content["task"]] = count
-    return found if acked == tuples else None
+    done = acked == tuples and sum(found.values()) == tuples * (1 + words)
+    return found if done else None
 
 
 def users(pairs: dict[tuple[str, str], int]) -> dict[tuple[str, str], int]:
@@ -319,6 +321,16 @@ def hook_pairs(folder: Path, topology: str) -> dict[tuple[str, str], int]:
             if row["topology"] == topology:
                 found[row["from_task"], row["to_task"]] += row["tuples"]
     return dict(found)
+
+
+def executor_names(topology: dict[str, Any]) -> dict[int, str]:
+    """First task -> name of its executor."""
+    counts: Counter[str] = Counter()
+    found: dict[int, str] = {}
+    for one in sorted(topology["executors"], key=lambda row: row["first"]):
+        counts[one["component"]] += 1
+        found[one["first"]] = f"{one['component']}.{counts[one['component']]}"
+    return found
 
 
 def task_names(topology: dict[str, Any]) -> dict[int, str]:

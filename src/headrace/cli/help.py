@@ -78,6 +78,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "headrace run word-count --fleet cluster.yaml --adaptive",
         "headrace run app.py --master spark://host:7077 --plan plan.json --batches 10",
     ),
+    "serve": (
+        "headrace serve",
+        "headrace serve headrace-runs/word-count --port 0",
+    ),
     "history": (
         "headrace history headrace-runs/word-count",
         "headrace history headrace-runs/word-count --json",
@@ -157,10 +161,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "storm submit": (
         "headrace storm submit word-count --set rate=400 --set topology.workers=3",
         "headrace storm submit my-topology.jar --main com.example.Main argument",
-    ),
-    "serve": (
-        "headrace serve",
-        "headrace serve headrace-runs/word-count --port 8800",
     ),
     "storm serve": (
         "headrace storm serve cluster.yaml",

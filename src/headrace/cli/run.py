@@ -133,6 +133,7 @@ def run(
 
     Several share the nodes under one plan, in the order of their priority, then of the command.
     """
+    # Longer than 60 lines: a parameter for each option.
     start = Start(plan_file, first or by or ("headrace" if loop.on else None), crowded)
     check_choices(cluster, master, described, start, loop.on, first or by)
     require_spark("run")

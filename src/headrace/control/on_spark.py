@@ -14,14 +14,15 @@ import numpy as np
 from headrace.control import history
 from headrace.control.draining import drained_nodes
 from headrace.control.history import Entry
+from headrace.control.measured_inputs import measured_inputs
 from headrace.control.planning import View
 from headrace.control.prediction import crossing_rates, emission_rates, with_batch_times
 from headrace.errors import InvalidInput
 from headrace.model.build import build
 from headrace.model.cluster import nodes_of
-from headrace.model.document import FORMAT, Node, PlanSection
+from headrace.model.document import Node, PlanSection
 from headrace.model.problem import UNPLACED, Assignment, Pairs, Problem, Stream
-from headrace.model.read import Inputs, validated
+from headrace.model.read import Inputs
 from headrace.model.topology import Topology
 from headrace.model.workload import Workload
 from headrace.observe.pipeline import Observed, Question, observe_folder
@@ -68,40 +69,6 @@ def inputs_on_spark(
     tasks = dict(running.tasks) if running is not None else {}
     planned = replace(topology.with_tasks(tasks) if tasks else topology, core_per_task=True)
     return measured_inputs(planned.section(), nodes, measured, rates)
-
-
-def measured_inputs(
-    section: dict[str, Any],
-    nodes: Mapping[str, Node],
-    measured: Mapping[str, Any],
-    rates: Mapping[str, float] | None = None,
-) -> Inputs:
-    """The same from a topology's section; it gets the measured rates."""
-    components: dict[str, Any] = section["components"]
-    streams: list[dict[str, Any]] = []
-    for stream in measured.get("streams", ()):
-        # Averages of single streams are not of quite the same time; one rate and the selectivities
-        # are, and they agree.
-        streams.append({key: value for key, value in stream.items() if key != "tuples_per_s"})
-        source = components[stream["from"]]
-        if source.get("spout") and stream.get("selectivity"):
-            source["rate"] = (rates or {}).get(
-                stream["from"], stream["tuples_per_s"] / stream["selectivity"]
-            )
-    described = {
-        name: node.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        for name, node in nodes.items()
-    }
-    content: dict[str, Any] = {
-        "format": FORMAT,
-        "topology": section,
-        "cluster": {"nodes": described},
-    }
-    if "profile" in measured:
-        content["profile"] = measured["profile"]
-    if streams:
-        content["streams"] = streams
-    return validated(content, {})
 
 
 def with_measured_pairs(problem: Problem, rows: Sequence[Sequence[Any]]) -> Problem:

@@ -144,10 +144,7 @@ def measured_or_stated(
     inputs = validated(content, {})
     if not measured:
         return inputs
-    try:
-        from headrace.control.on_spark import measured_inputs
-    except ImportError:
-        return inputs
+    from headrace.control.measured_inputs import measured_inputs
     from headrace.model.cluster import nodes_of
 
     return measured_inputs(dict(content["topology"]), nodes_of(inputs), measured, rates)
