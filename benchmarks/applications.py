@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from killing import Executor, count_executors, driver, executors, fleet_up, kill
 from measure import Row
 
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, InvalidInput
 from headrace.model.files import write_whole
 from headrace.model.topology import Topology, task_name
 from headrace.run.apps import load, topology_of
@@ -41,6 +41,7 @@ EXECUTORS, PLANS = 2, len(TASKS) - 1  # to be killed, to come in
 BATCHES_AFTER = 5  # of the second driver
 LONGEST_WAIT_S = 1.5  # into a batch; the first one of a driver takes longer than all others
 ENDS_WITHIN_S = 240.0
+EXECUTORS_WITHIN_S = 60.0
 
 Event = Literal["executor", "plan"]
 
@@ -191,7 +192,12 @@ class Fire:
 
     def kill_executor(self) -> None:
         """Kill one of the executors, whichever the seed says."""
-        alive = executors(self.ground / "fleet")
+        until = time.monotonic() + EXECUTORS_WITHIN_S
+        # A plan with other workers has other executors, and the old ones end first.
+        while not (alive := executors(self.ground / "fleet")) and time.monotonic() < until:
+            time.sleep(0.1)
+        if not alive:
+            raise InvalidInput(f"{self.case.name}: no executor in {EXECUTORS_WITHIN_S:.0f} s")
         # Those of a killed driver take a moment to end.
         newest = max(executor.application for executor in alive)
         chosen = self.rng.choice([executor for executor in alive if executor.application == newest])
