@@ -85,7 +85,7 @@ class Trial:
 
     def await_status(self, *words: str) -> str:
         def look() -> str | None:
-            status = self.topology()["scheduler_status"]
+            status = self.topology()["scheduler_status"] or ""  # none yet after a start
             return status if all(word in status for word in words) else None
 
         return wait_until(look, f"status with {words}", 120)
