@@ -47,7 +47,7 @@ RULES = {
 OPTIONS = {"aniello-online": {"beta": 0.0}}  # with its default it uses every node, as Storm does
 APPS = {"word-count": {"sentences": 2000, "tasks": 4}, "exclamation": {"per_batch": 5000}}
 NODES = 3
-BATCHES, DECIDE_AFTER = 8, 3
+BATCHES, DECIDE_AFTER = 16, 3
 ABOUT = 0.02  # of all tuples, by which judged and measured shares may differ
 
 

@@ -17,7 +17,7 @@ from headrace.run.machines import machines_for
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-import driving
+import driving  # pyright: ignore[reportMissingImports] - the path is known at run time only
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="limits need Linux and root"

@@ -240,6 +240,7 @@ def test_headrace_away_leaves_the_plan_and_new_topologies_get_the_fallback(trial
 def test_a_rebalance_to_other_counts_waits_for_a_plan_of_its_own(trial: Trial) -> None:
     plan = trial.plan("wc", "storm-even", "four counts")
     trial.await_status("wc", "four counts is in force")
+    trial.check_places("wc", plan)
     trial.local.ask("rebalance", name="wc", executors={"count": 2})
     trial.await_status("wc", "four counts cannot be put into force", within_s=60)
 
@@ -281,8 +282,9 @@ def test_hook_and_topology_count_the_same_tuples(trial: Trial) -> None:
 
 
 def test_a_supervisor_that_dies_is_planned_around(trial: Trial) -> None:
-    trial.plan("wc", "storm-even", "three nodes")
+    plan = trial.plan("wc", "storm-even", "three nodes")
     trial.await_status("wc", "three nodes is in force")
+    trial.check_places("wc", plan)
     trial.local.ask("lose", name="n3")
     wait_until(lambda: "n3" not in trial.state("wc").nodes, "the loss of n3", 60)
     trial.await_status("wc", "n3", within_s=60)

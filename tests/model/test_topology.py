@@ -47,7 +47,7 @@ def test_a_topology_without_code_is_not_run(tmp_path: Path) -> None:
 def test_the_keys_of_a_topology_are_those_of_the_file_format() -> None:
     assert {*FACTS, "name", "components"} == set(Section.model_fields)
     facts = {"workers": 4, "priority": 3, "bound_by": "memory", "worker_max_heap_mb": 2048.0}
-    facts |= {"fanout": "divide", "isolated_machines": 2, "core_per_task": True}
+    facts |= {"fanout": "divide", "isolated_machines": 2, "core_per_task": True, "ackers": 2}
     section = word_count(**facts).section()
     assert {key: section[key] for key in FACTS} == facts
     assert next(iter(section)) == "name"

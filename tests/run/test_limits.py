@@ -89,12 +89,14 @@ def test_groups_of_both_versions_are_found_and_told_their_quota(
     assert group.make("headrace-0-2", 250) == mounted / "headrace-0-2" / "cgroup.procs"
     assert (mounted / "cgroup.subtree_control").read_text() == "+cpu"
     assert (mounted / "headrace-0-2" / "cpu.max").read_text() == "250000 100000"
+    assert (mounted / "headrace-0-2" / "cpu.weight").read_text() == "250"
     mounts.write_text(
         f"none /sys/fs/cgroup tmpfs rw 0 0\ncgroup {mounted} cgroup rw,relatime,cpu,cpuacct 0 0\n"
     )
     assert find_quotas(mounts) == Quotas(mounted, 1)
     find_quotas(mounts).make("headrace-0-3", 50)
     assert (mounted / "headrace-0-3" / "cpu.cfs_quota_us").read_text() == "50000"
+    assert (mounted / "headrace-0-3" / "cpu.shares").read_text() == "512"
     assert [found.name for found in find_quotas(mounts).groups("headrace-0-")] == [
         "headrace-0-2",
         "headrace-0-3",

@@ -220,7 +220,7 @@ def run_calibration(seconds: float, most: int | None, out: str | None, as_json: 
 
 
 @lab.command("storm-referee")
-@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False))
+@click.argument("files", nargs=-1, type=click.Path())
 @click.option(
     "--rule",
     "rules",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.cli.options import JSON
 from headrace.cli.shared import Command, echo, main
 from headrace.errors import InvalidInput
+from headrace.model.document import FORMAT
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -43,13 +46,19 @@ PORT = 8700
 )
 @click.option("--name", "names", multiple=True,
               help="A further name that browsers may call this host by; repeatable.")  # fmt: skip
+@JSON
 def serve(
-    folders: tuple[Path, ...], port: int, host: str, token_file: str | None, names: tuple[str, ...]
+    folders: tuple[Path, ...],
+    port: int,
+    host: str,
+    token_file: str | None,
+    names: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Show runs live in a browser, and plan there: the folders of runs, or folders of such.
 
     Absent: headrace-runs, if it is there. Without any run, the page plans files that are dropped
-    into it.
+    into it. With --json, the address is printed as an object once the server listens.
     """
     from headrace.serve.server import Where, read_token
 
@@ -59,11 +68,16 @@ def serve(
                 f"{folder}: no such folder; the folder of a run is needed, or one of runs"
             )
     found = folders or ((Path(RUNS),) if Path(RUNS).is_dir() else ())
-    serve_until_stopped(found, Where(host, port, read_token(token_file), names))
+    where = Where(host, port, read_token(token_file), names)
+    serve_until_stopped(found, where, as_json=as_json)
 
 
 def serve_until_stopped(
-    folders: Sequence[Path], where: Any = None, *, advice: Sequence[Advice] = ()
+    folders: Sequence[Path],
+    where: Any = None,
+    *,
+    advice: Sequence[Advice] = (),
+    as_json: bool = False,
 ) -> None:
     """Serve until Ctrl-C, and say where."""
     from headrace.serve.server import Where, address, check_where
@@ -73,7 +87,12 @@ def serve_until_stopped(
     check_where(where, say)
 
     def ready(door: Any) -> None:
-        echo(f"look at it: {address(door)}")
+        if as_json:
+            bare = address(door, token=False)
+            found = {"format": FORMAT, "address": bare, "token": door.token, "port": door.port}
+            print(json.dumps(found), flush=True)  # a line, for whoever waits for it
+        else:
+            echo(f"look at it: {address(door)}")
         say("Ctrl-C ends it; whoever has this address can also act")
 
     try:

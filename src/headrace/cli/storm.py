@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,7 @@ def down(folder: Path, as_json: bool) -> None:
 @click.option("--main", "main_class", help="With a jar: the class that submits.")
 @click.argument("arguments", nargs=-1)
 @FOLDER
+@JSON
 def submit(
     topology: str,
     name: str | None,
@@ -114,6 +116,7 @@ def submit(
     main_class: str | None,
     arguments: tuple[str, ...],
     folder: Path,
+    as_json: bool,
 ) -> None:
     """Submit an example topology, or a jar with --main, to the local cluster.
 
@@ -132,7 +135,11 @@ def submit(
     else:
         known = ", ".join(TOPOLOGIES)
         raise InvalidInput(f"there is no topology `{topology}`; there are {known}, or a .jar")
-    echo(f"{name or topology} is submitted to {cluster.nimbus}:{cluster.port}")
+    nimbus = f"{cluster.nimbus}:{cluster.port}"
+    if as_json:
+        print_json({"format": "headrace/1", "topology": name or topology, "nimbus": nimbus})
+    else:
+        echo(f"{name or topology} is submitted to {nimbus}")
 
 
 @storm.command()
@@ -165,6 +172,7 @@ def submit(
 )
 @STORE
 @FOLDER
+@JSON
 def serve(
     files: tuple[str, ...],
     by: str,
@@ -179,10 +187,12 @@ def serve(
     telemetry: Path | None,
     store: Path,
     folder: Path,
+    as_json: bool,
 ) -> None:
     """Answer Nimbus with plans, and keep its topologies where they should be.
 
-    FILES say what Storm does not know of its nodes, such as `bandwidth_mbps`.
+    FILES say what Storm does not know of its nodes, such as `bandwidth_mbps`. With --json, the
+    address is an object on stdout; decisions are said on stderr.
     """
     from headrace.control.planning import LoopSettings
     from headrace.registry import find
@@ -202,7 +212,11 @@ def serve(
     source = telemetry or (None if cluster is None else cluster.telemetry)
     address = host or ("127.0.0.1" if cluster is None else cluster.host)
     world = make_world(store, files, cluster, source, by)
-    echo(f"answering Nimbus at http://{address}:{port}; decisions are kept in {store}", err=True)
+    here = f"http://{address}:{port}"
+    if as_json:
+        print_json({"format": "headrace/1", "address": here, "store": str(store)})
+        sys.stdout.flush()
+    echo(f"answering Nimbus at {here}; decisions are kept in {store}", err=True)
     serve_until_signal(world, settings, say_decision, port, address)
 
 
@@ -287,7 +301,8 @@ def show_history(ctx: click.Context, store: Path, as_json: bool) -> None:
 @click.option("--address", default="http://127.0.0.1:7274", show_default=True, help="Of serve.")
 @click.option("--telemetry", default="/var/storm/headrace/telemetry", show_default=True)
 @click.option("--copy", is_flag=True, help="Copy the jar into this STORM_HOME, too.")
-def install(home: Path, address: str, telemetry: str, copy: bool) -> None:
+@JSON
+def install(home: Path, address: str, telemetry: str, copy: bool, as_json: bool) -> None:
     """Print what to copy and set on a cluster of one's own."""
     import yaml
 
@@ -298,6 +313,11 @@ def install(home: Path, address: str, telemetry: str, copy: bool) -> None:
     plan = installation(jars, home, address, telemetry)
     if copy:
         copy_jars(plan)
+    if as_json:
+        copies = [str(target) for target in plan.copies]
+        settings = {"nimbus": plan.nimbus, "supervisors": plan.supervisors}
+        print_json({"format": "headrace/1", "jar": str(plan.jar), "copies": copies, **settings})
+        return
     echo(f"jar: {plan.jar}")
     echo("copy it to" if not copy else "copied to")
     for target in plan.copies:

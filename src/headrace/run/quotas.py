@@ -10,6 +10,7 @@ from headrace.errors import Unsupported
 MOUNTS = Path("/proc/self/mounts")
 PERIOD_US = 100_000  # the kernel's own default
 LEAST_QUOTA_US = 1_000  # it takes no less
+SHARES_PER_CORE = 1024  # of version 1: a group weighs as much as a thread for each of its cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,11 @@ class Quotas:
             group.mkdir()
             if self.version == 2:
                 (group / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
+                (group / "cpu.weight").write_text(str(min(10_000, max(1, round(cpu)))))
             else:
                 (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
                 (group / "cpu.cfs_quota_us").write_text(str(quota_us))
+                (group / "cpu.shares").write_text(str(max(2, round(cpu * SHARES_PER_CORE / 100))))
         except OSError as error:
             raise Unsupported(
                 f"no CPU quota in {group}: {error.strerror}",
