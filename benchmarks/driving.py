@@ -19,19 +19,20 @@ from statistics import median
 
 from measure import Row
 
-from headrace.control.history import Entry, entries
+from headrace.control.history import Entry, entries, find_plan
 from headrace.control.live import Site, decide_beside, on_fleet
-from headrace.control.on_spark import plan_first
+from headrace.control.on_spark import assignment_from_placement, plan_first
 from headrace.control.planning import LoopSettings
 from headrace.errors import HeadraceError
 from headrace.judge.report import Report, judge
 from headrace.model.cluster import nodes_of
-from headrace.model.document import FORMAT
+from headrace.model.document import FORMAT, PlanSection
 from headrace.model.read import Inputs, validated
 from headrace.run.apps import load, topology_of
 from headrace.run.batches import BatchDone, Settings
 from headrace.run.fleet import local_fleet
 from headrace.run.machines import machines_for
+from headrace.run.placement import placement_from_section
 
 # Scheduler -> the rule of its source.
 RULES = {
@@ -48,6 +49,7 @@ OPTIONS = {"aniello-online": {"beta": 0.0}}  # with its default it uses every no
 APPS = {"word-count": {"sentences": 2000, "tasks": 4}, "exclamation": {"per_batch": 5000}}
 NODES = 3
 BATCHES, DECIDE_AFTER = 16, 3
+PLAN = "plan-1"  # the first of the scheduler's
 ABOUT = 0.02  # of all tuples, by which judged and measured shares may differ
 
 
@@ -110,17 +112,20 @@ def run_one(site: Site, app: str, by: str, folder: Path) -> Iterator[Row]:
     kept = entries(folder / "store")
     moved = next((e for e in kept if e.applied), None)
     said = moved or (kept[-1] if kept else None)
-    under = [done for done in watch.batches if done.plan == "plan-1"]
+    under = [done for done in watch.batches if done.plan == PLAN]
     yield Row(
         f"{app}, {by}, {rule}: {'no decision' if said is None else said.reason}",
         "in force" if moved is not None and under else "not in force",
         "in force",
         moved is not None and bool(under),
     )
-    if under:
+    if moved is not None and under:
+        # A plan that does worse than predicted is left: at the end another may be in force.
+        section = PlanSection.model_validate(find_plan(kept, moved.plan))
+        placed = placement_from_section(section, topology, name=PLAN, nodes=nodes_of(cluster()))
         problem = world.look().problem
-        assert problem.current is not None
-        yield compare_shares(f"{app}, {by}", judge(problem, problem.current, bounded=False), under)
+        report = judge(problem, assignment_from_placement(problem, placed), bounded=False)
+        yield compare_shares(f"{app}, {by}", report, under)
 
 
 def compare_shares(what: str, report: Report, batches: Sequence[BatchDone]) -> Row:
