@@ -19,8 +19,9 @@ from statistics import median
 
 from measure import Row
 
+from headrace.control.beside import decide_after_batches
 from headrace.control.history import Entry, entries, find_plan
-from headrace.control.live import Site, decide_beside, on_fleet
+from headrace.control.live import Site, on_fleet
 from headrace.control.on_spark import assignment_from_placement, plan_first
 from headrace.control.planning import LoopSettings
 from headrace.errors import HeadraceError
@@ -48,7 +49,7 @@ RULES = {
 OPTIONS = {"aniello-online": {"beta": 0.0}}  # with its default it uses every node, as Storm does
 APPS = {"word-count": {"sentences": 2000, "tasks": 4}, "exclamation": {"per_batch": 5000}}
 NODES = 3
-BATCHES, DECIDE_AFTER = 16, 3
+BATCHES, DECIDE_AFTER = 12, 3
 PLAN = "plan-1"  # the first of the scheduler's
 ABOUT = 0.02  # of all tuples, by which judged and measured shares may differ
 
@@ -104,11 +105,17 @@ def run_one(site: Site, app: str, by: str, folder: Path) -> Iterator[Row]:
         rule_options={"after_s": DECIDE_AFTER} if rule == "once" else {},
         interval_s=DECIDE_AFTER,
     )  # fmt: skip
-    with decide_beside(world, loop, watch.decisions.append, watch.count) as listen:
-        settings = Settings(
-            folder / "run", batches=BATCHES, interval_s=1.0, telemetry=telemetry, listen=listen
-        )
-        site.run(topology, plan, settings)
+    # Batches wait for decisions here: on a busy machine a run would be over before one.
+    decide = decide_after_batches(world, loop, watch.decisions.append)
+
+    def listen(done: BatchDone) -> None:
+        watch.count(done)
+        decide(done)
+
+    settings = Settings(
+        folder / "run", batches=BATCHES, interval_s=1.0, telemetry=telemetry, listen=listen
+    )
+    site.run(topology, plan, settings)
     kept = entries(folder / "store")
     moved = next((e for e in kept if e.applied), None)
     said = moved or (kept[-1] if kept else None)

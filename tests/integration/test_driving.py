@@ -44,8 +44,9 @@ PAIRS = list(zip(driving.RULES, itertools.cycle(driving.APPS), strict=False))
 def test_it_drives_the_loop_to_a_plan_in_force(
     by: str, app: str, site: Site, tmp_path: Path
 ) -> None:
-    in_force, shares = driving.run_one(site, app, by, tmp_path)
+    in_force, *more = driving.run_one(site, app, by, tmp_path)
     assert in_force.holds, in_force
+    [shares] = more
     moved = next(e for e in entries(tmp_path / "store") if e.applied)
     assert (moved.by, moved.rule) == (by, driving.RULES[by])
     assert moved.reason
