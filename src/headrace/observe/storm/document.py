@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.model.document import FORMAT
+from headrace.model.production import GROUPINGS
 from headrace.observe.rounding import six_digits
 from headrace.observe.storm.answers import (
     Answers,
@@ -20,7 +21,7 @@ from headrace.observe.storm.answers import (
     Worker,
     of_storm,
 )
-from headrace.observe.storm.settings import GROUPINGS, grouping_of, is_load_aware
+from headrace.observe.storm.settings import grouping_of, is_load_aware
 
 FULL = 0.8  # of a bolt's capacity: beyond, its queue grows with every burst
 BEHIND = 0.95  # of what was sent to it, what a bolt worked off

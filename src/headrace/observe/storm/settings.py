@@ -6,19 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace.model.document import Grouping
+from headrace.model.production import GROUPINGS
 
 NOT_LOAD_AWARE = "topology.disable.loadaware.messaging"
-GROUPINGS: dict[str, Grouping] = {
-    "shuffle": "shuffle",
-    "none": "none",
-    "fields": "fields",
-    "global": "global",
-    "all": "all",
-    "direct": "direct",
-    "local_or_shuffle": "local-or-shuffle",
-    "custom_object": "custom",
-    "custom_serialized": "custom",
-}
 
 
 def is_load_aware(conf: Mapping[str, Any]) -> bool:
