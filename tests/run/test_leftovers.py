@@ -30,6 +30,14 @@ with scratch_folder() as folder:
     print(folder, flush=True)
     time.sleep(60)
 """
+TWO_SESSIONS = """
+from headrace.control.live import open_session
+from headrace.spark import session
+for master in ("local[1]", "local[2]"):
+    with open_session("first", master, {}) as spark:
+        assert spark.range(100).repartition(2).count() == 100
+assert session(master="local[1]").range(100).repartition(2).count() == 100
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +75,19 @@ def test_a_folder_that_is_about_to_be_locked_is_left_alone(temporary: Path) -> N
     os.utime(young, (0, time.time() - 2 * YOUNG_S))
     assert sweep_scratch() == [young]
     assert not (young / LOCK).exists()
+
+
+def test_a_second_session_of_a_process_has_a_folder_too_and_nothing_stays(temporary: Path) -> None:
+    # Java starts with the first session and keeps its folders for the next.
+    java = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:-UsePerfData"}
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_SESSIONS], env=java, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    deadline = time.monotonic() + 10  # Java ends a moment after its Python
+    while (left := list(temporary.glob("headrace-*"))) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left == []
 
 
 def test_processes_that_work_in_a_folder_are_ended(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ from headrace.run.batches import BatchDone, Settings
 from headrace.run.cluster import Executor, executors_by_host, settle_hosts, wait_for_hosts
 from headrace.run.fleet import AGENTS, Fleet, Grow, local_fleet, temporary
 from headrace.run.internals import SETTINGS
-from headrace.run.leftovers import scratch_folder, sweep_scratch
+from headrace.run.leftovers import own_scratch, scratch_folder, sweep_scratch
 from headrace.run.machines import machines_of
 from headrace.run.placement import Placement, PlanInForce, check_cores, workers_per_node
 from headrace.run.supervisor import clear_lost_fleet, find_fleet
@@ -273,29 +273,25 @@ def open_session(app: str, master: str | None, conf: Mapping[str, str]) -> Gener
         check_reachable(master)
     ours = SparkSession.getActiveSession() is None
     sweep_scratch()
-    with scratch_folder() as scratch:
-        # A driver that is killed leaves its files behind.
-        java = "spark.driver.extraJavaOptions"
-        local = {
-            "spark.local.dir": str(scratch),
-            java: f"{conf.get(java, '')} {temporary(str(scratch))}".strip(),
-        }
-        try:
-            spark = session(app=app, master=master, conf={**SETTINGS, **conf, **local})
-        except Py4JError as error:
-            if master is None or is_local(master):
-                raise
-            raise Unsupported(  # Spark's own words are a stack trace about its last step
-                f"Spark could not start on {master}; what answers there may be no Spark master, "
-                f"or one of another version than {pyspark.__version__}"
-            ) from error
-        try:
-            yield spark
-        finally:
-            if ours:
-                # Executors that go away while the session ends are no news.
-                spark.sparkContext.setLogLevel("OFF")
-                spark.stop()
+    # A killed driver leaves its files behind. Java outlives the session, and so does its folder.
+    scratch, java = str(own_scratch()), "spark.driver.extraJavaOptions"
+    local = {"spark.local.dir": scratch, java: f"{conf.get(java, '')} {temporary(scratch)}".strip()}
+    try:
+        spark = session(app=app, master=master, conf={**SETTINGS, **conf, **local})
+    except Py4JError as error:
+        if master is None or is_local(master):
+            raise
+        raise Unsupported(  # Spark's own words are a stack trace about its last step
+            f"Spark could not start on {master}; what answers there may be no Spark master, "
+            f"or one of another version than {pyspark.__version__}"
+        ) from error
+    try:
+        yield spark
+    finally:
+        if ours:
+            # Executors that go away while the session ends are no news.
+            spark.sparkContext.setLogLevel("OFF")
+            spark.stop()
 
 
 @contextmanager

@@ -6,13 +6,16 @@ that cannot, is stopped from outside.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from headrace.errors import Infeasible, Unsupported
@@ -20,6 +23,7 @@ from headrace.errors import Infeasible, Unsupported
 Answer = TypeVar("Answer")
 
 COMPILING = "compiling"  # what a child sends when it starts to compile
+PR_SET_PDEATHSIG = 1  # of Linux's prctl: the signal that a process gets when its parent ends
 COMPILING_S = 180.0  # seconds more for a child that has to compile kernels, which happens once
 
 
@@ -45,22 +49,40 @@ def answer_within(seconds: float, make: Callable[[], Answer]) -> Answer:
 
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_send_answer, args=(sender, make), daemon=True)
-    child.start()
-    sender.close()
+    child = context.Process(target=_send_answer, args=(sender, make, os.getpid()), daemon=True)
     try:
+        with _ctrl_c_waits():
+            child.start()
+            sender.close()
         found, answer = _receive(receiver, seconds)
     except EOFError:
         child.join()
         status = f"with exit status {child.exitcode}"
         raise Unsupported(f"its process ended {status}, without an answer") from None
     finally:
-        child.kill()
-        child.join()
+        if child.pid is not None:
+            child.kill()
+            child.join()
         receiver.close()
     if not found:
         raise answer
     return answer
+
+
+@contextmanager
+def _ctrl_c_waits() -> Generator[None]:
+    """Have Ctrl-C act after this: while Python forks, it is lost or leaves a child unknown."""
+    if threading.current_thread() is not threading.main_thread():  # Ctrl-C is for the main one
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _receive(receiver: Any, seconds: float) -> tuple[bool, Any]:
@@ -80,9 +102,13 @@ def _receive(receiver: Any, seconds: float) -> tuple[bool, Any]:
     )
 
 
-def _send_answer(sender: Any, make: Callable[[], Any]) -> None:
+def _send_answer(sender: Any, make: Callable[[], Any], parent: int) -> None:
     """The child's part."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the child
+    # Or the kernel does: a parent that is killed cannot.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
     compiled = sys.modules.get("headrace.solve.compiled")
     if compiled is not None:
         vars(compiled)["announce"] = lambda: sender.send(COMPILING)

@@ -6,14 +6,16 @@ owner ends, by kill -9 too, and then the next command removes the folder (`sweep
 
 from __future__ import annotations
 
+import atexit
 import fcntl
+import functools
 import os
 import shutil
 import signal
 import tempfile
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 PREFIX = "headrace-scratch-"
@@ -32,6 +34,14 @@ def scratch_folder() -> Generator[Path]:
             yield folder
         finally:
             remove_folder(folder)
+
+
+@functools.cache
+def own_scratch() -> Path:
+    """The scratch folder of this process as a whole: what Java puts there lasts as long as Java."""
+    kept = ExitStack()
+    atexit.register(kept.close)
+    return kept.enter_context(scratch_folder())
 
 
 def sweep_scratch() -> list[Path]:
