@@ -69,7 +69,7 @@ docs: $(READY)
 	@echo "build/site/index.html"
 
 lock: $(READY)
-	$(LOCK) --upgrade pyproject.toml --extra spark --extra metis --extra serve --group dev --output-file requirements.lock
+	$(LOCK) --upgrade pyproject.toml --extra spark --extra metis --extra serve --extra forecast --group dev --output-file requirements.lock
 	$(LOCK) --upgrade --group java --output-file requirements-java.lock
 
 clean:

@@ -149,16 +149,25 @@ class Local:
         return "" if found is None else found["scheduler_status"] or ""
 
 
+def java_for_trials(folder: Path) -> list[str]:
+    """A command that runs a class of `storm_java`, compiled into a folder; its name is missing."""
+    jars = storm_jars()
+    plugin, trials = find_plugin(jars), folder / "trial.jar"
+    files = sorted(JAVA.glob("*.java"))
+    compile_jar(files, [*jars.class_path, plugin], jars.compiler, trials)
+    path = os.pathsep.join(map(str, [trials, plugin, *jars.class_path]))
+    small = ["-Xmx700m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    # A local cluster that is killed leaves its files behind.
+    options = [*small, f"-Djava.io.tmpdir={folder}", "-cp", path]
+    return [str(find_java().home / "bin" / "java"), *options]
+
+
 @contextmanager
 def local_cluster(
     folder: Path, port: int, conf: Mapping[str, Any], nodes: tuple[str, ...] = ("n1", "n2", "n3")
 ) -> Generator[Local]:
     """A local cluster that asks a service at `port`; its ports are in a namespace if possible."""
-    jars = storm_jars()
-    plugin = find_plugin(jars)
-    trial = folder / "trial.jar"
-    files = sorted(JAVA.glob("*.java"))
-    compile_jar(files, [*jars.class_path, plugin], jars.compiler, trial)
+    java = java_for_trials(folder)
     with ExitStack() as ending:
         limits: list[Limit] = ["bandwidth"] if has_namespaces() else []
         ground = ending.enter_context(make_rooms([Bounds()], limits))
@@ -177,12 +186,8 @@ def local_cluster(
             **conf,
         }
         setup = {"conf": settings, "nodes": list(nodes), "slots": 2}
-        path = os.pathsep.join(map(str, [trial, plugin, *jars.class_path]))
-        options = ["-Xmx700m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        java = str(find_java().home / "bin" / "java")
         process = subprocess.Popen(
-            [*enter_room(ground.rooms[0]), java, *options, "-cp", path, "LocalTrial",
-             json.dumps(setup)],
+            [*enter_room(ground.rooms[0]), *java, "LocalTrial", json.dumps(setup)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, cwd=folder,
         )  # fmt: skip

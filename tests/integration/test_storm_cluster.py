@@ -137,6 +137,20 @@ def test_telemetry_of_workers_reaches_the_store(trial: Trial) -> None:
     wait_until(lambda: joined() >= wanted, "telemetry of all streams in the store")
 
 
+def test_a_running_topology_is_imported_from_nimbus_and_planned(trial: Trial) -> None:
+    def headrace(*arguments: str) -> dict[str, Any]:
+        command = [sys.executable, "-m", "headrace.cli", *arguments, "--json"]
+        done = subprocess.run(command, cwd=trial.folder, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+    address = f"nimbus://{trial.cluster.nimbus}:{trial.cluster.port}"
+    imported = headrace("import", "storm", address, "--out", "wc.yaml")["document"]
+    executors = trial.topology()["executors"]
+    assert sum(c["tasks"] for c in imported["topology"]["components"].values()) == len(executors)
+    planned = headrace("place", "wc.yaml", "--by", "storm-even")["plan"]
+    assert len(planned["assignment"]) == len(executors)
+
+
 def test_headrace_and_nimbus_killed_lose_nothing(trial: Trial) -> None:
     before = {(e["first"], e["host"], e["port"]) for e in trial.topology()["executors"]}
     trial.kill_service()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,7 +18,14 @@ from headrace.model.read import validated
 from headrace.planner import place
 from headrace.run.addresses import free_port
 from headrace.storm.state import NO_CYCLES, State, describe, misplaced, plans_for_nimbus
-from tests.integration.storm_trial import Fake, Local, local_cluster, serve_fake, wait_until
+from tests.integration.storm_trial import (
+    Fake,
+    Local,
+    java_for_trials,
+    local_cluster,
+    serve_fake,
+    wait_until,
+)
 
 LIMIT_S = 6  # the time limit in storm.yaml
 SCHEDULERS = (
@@ -291,6 +299,25 @@ def test_a_supervisor_that_dies_is_planned_around(trial: Trial) -> None:
     plan = trial.plan("wc", "storm-even", "two nodes")
     trial.await_status("wc", "two nodes is in force")
     trial.check_places("wc", plan)
+
+
+def test_a_blacklisted_host_gets_nothing_until_it_is_trusted_again(tmp_path: Path) -> None:
+    plans = tmp_path / "plans"
+    plans.mkdir()
+    everything = ("word.1", "exclaim1.1", "exclaim2.1")
+    plan = {"assignment": {task: {"node": "n2", "worker": 0} for task in everything}}
+    (plans / "any.json").write_text(json.dumps({"format": "headrace/1", "plan": plan}))
+    trial = "org.headrace.storm.referee.BlacklistTrial"
+    done = subprocess.run(
+        [*java_for_trials(tmp_path), trial, str(plans), str(tmp_path / "kept")],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    answers = [line.removeprefix("answer ") for line in done.stdout.splitlines()]
+    before, after = (json.loads(line) for line in answers if line.startswith("{"))
+    assert before["nodes"] == ["n1"]
+    assert "node n2 is blacklisted" in before["status"]
+    assert after["nodes"] == ["n2"]
+    assert "is in force" in after["status"]
 
 
 def places(topology: dict[str, Any]) -> set[tuple[int, str, int]]:
