@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.run.fleet import Fleet
+from headrace.run.fleet import WORK, Fleet
 from headrace.run.supervisor import start_fleet, stop_fleet
 
 EXECUTOR = b"CoarseGrainedExecutorBackend"
@@ -20,7 +20,7 @@ EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Executor:
-    """A Spark executor, at work in `work/<node>/<application>/<number>` of its fleet's folder."""
+    """A Spark executor, at work in `work/<node>/<slot>/<application>/<number>` of its fleet."""
 
     node: str
     application: str
@@ -70,10 +70,9 @@ def executors(folder: Path) -> list[Executor]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if EXECUTOR in (process / "cmdline").read_bytes():
-                work, node, application, number = (process / "cwd").readlink().parts[-4:]
-                if (process / "cwd").readlink() == (
-                    folder / work / node / application / number
-                ).resolve():
+                place = (process / "cwd").readlink()
+                node, slot, application, number = place.parts[-4:]
+                if place == (folder / WORK / node / slot / application / number).resolve():
                     found.append(Executor(node, application, int(number), int(process.name)))
         except (OSError, ValueError):  # it has ended meanwhile, or is not ours to look at
             continue
@@ -82,4 +81,4 @@ def executors(folder: Path) -> list[Executor]:
 
 def count_executors(folder: Path, application: str) -> int:
     """How many executors an application has had so far: each leaves its folder."""
-    return len(list((folder / "work").glob(f"*/{application}/[0-9]*")))
+    return len(list((folder / WORK).glob(f"*/*/{application}/[0-9]*")))
