@@ -26,10 +26,10 @@ HEADROOM = 0.2  # of every node: nobody fills machines to the last point
 NODES = {"large": 400, "small-1": 200, "small-2": 200}  # points: cores of the fleet times 100
 OPTIONS = {"sentences": 40_000, "tasks": 6}  # of word count, per batch
 # Java and Python take some batches to warm up. They count as warm once so many batches are about as
-# quick as so many before them, or after the most that are waited for.
-ALIKE, ABOUT, MOST_COLD = 5, 0.95, 28
+# quick as so many before them, between the fewest and the most that are waited for.
+ALIKE, ABOUT, LEAST_COLD, MOST_COLD = 10, 0.97, 30, 48
 MEASURED = 8  # batches under each plan that make its figures
-AFTER = 12  # batches under the new plan, at least
+AFTER = 12  # batches under the new plan, at least; the first ones have yet to settle
 SETTINGS = LoopSettings(objective="traffic", rule_options={"dwell_s": 0})
 
 Say = Callable[[str], None]
@@ -75,7 +75,7 @@ class Improvement:
     batches: list[BatchDone] = field(default_factory=list[Any])
     known: list[BatchDone] = field(default_factory=list[Any])  # what the decision rests on
     made: tuple[Entry, Placement, BatchFigures] | None = None  # decision, plan, what it will do
-    under: int = 0  # batches under the new plan
+    since: int = 0  # the first batch after the decision
 
     def listen(self, done: BatchDone) -> None:
         """Count a batch; decide when batches get no quicker any more."""
@@ -88,15 +88,21 @@ class Improvement:
         )
         if self.made is None and self.is_warm():
             self.decide()
-        elif self.made is not None and done.plan == self.made[1].name:
-            self.under += 1
-            if self.under == MEASURED:  # what came of the decision is kept with the next one
-                step(self.world, replace(SETTINGS, rule="never", rule_options={}))
+        elif len(self.under_new_plan()) == MEASURED:
+            # What came of the decision is kept with the next one.
+            step(self.world, replace(SETTINGS, rule="never", rule_options={}))
+
+    def under_new_plan(self) -> list[BatchDone]:
+        """The batches since the decision, under the plan that it ended with."""
+        if self.made is None:
+            return []
+        name = self.made[1].name
+        return [done for done in self.batches[self.since :] if done.plan == name]
 
     def is_warm(self) -> bool:
         """Whether batches get no quicker any more; says so."""
         count, seconds = len(self.batches), [done.seconds for done in self.batches]
-        if count < MEASURED or count < 2 * ALIKE:
+        if count < LEAST_COLD:
             return False
         before, now = median(seconds[-2 * ALIKE : -ALIKE]), median(seconds[-ALIKE:])
         if now < ABOUT * before and count < MOST_COLD:
@@ -125,6 +131,7 @@ class Improvement:
         now = self.plan.current()
         if now is None:
             raise RuntimeError("the demo runs without a plan")
+        self.since = len(self.batches)
         self.made = entry, now, predict_batch(problem, assignment_from_placement(problem, now))
 
 
@@ -169,7 +176,7 @@ def run_demo(folder: Path, say: Say) -> DemoRun:
         plans=(first.name, second.name),
         before=median_figures(known, first),
         predicted=prediction,
-        after=median_figures(halves.batches[-MEASURED:], second),
+        after=median_figures(halves.under_new_plan()[AFTER - MEASURED : AFTER], second),
         total_bytes=median(done.total_bytes for done in known),
         decision=entry,
         batches=len(halves.batches),

@@ -26,6 +26,7 @@ from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 from headrace.model.request import DEFAULT_REQUEST, Request
 from headrace.place.building_blocks.arrange import arrange_lots
 from headrace.place.building_blocks.exact_finish import finish_exactly
+from headrace.place.building_blocks.fewest_nodes import drop_more_nodes
 from headrace.place.building_blocks.one_thread import (
     allow_threads_at,
     highest_thread_rate,
@@ -110,6 +111,8 @@ def search_counts(
         x = found.x
         if objective == "traffic" and current is None:
             x = finish_exactly(classes.instance, x, request)
+        elif objective == "nodes" and current is None:
+            x = drop_more_nodes(classes.instance, x, request)
         x = x if current is not None else arrange_lots(problem, classes, x)
         if objective == "network":
             x = gather_tasks(problem, classes, x, request, current, cost)

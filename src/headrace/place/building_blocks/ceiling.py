@@ -58,7 +58,8 @@ def cpu_capacity(problem: Problem, alpha: float) -> Floats:
     needed, available = float(problem.mean_demand[:, CPU].sum()), float(room[open_nodes].sum())
     if needed > available * (1 + TOLERANCE) + TOLERANCE:
         largest = int(np.where(open_nodes, room, -1.0).argmax())
-        more = math.ceil((needed - available) / room[largest]) if room[largest] > 0 else 0
+        most = float(room[largest])
+        more = math.ceil((needed - available) / most) if most > TOLERANCE else 0
         refusal = Infeasible(
             f"the topology needs {needed:g} cpu in all; {int(open_nodes.sum())} nodes have "
             f"{available:g} free: {needed - available:g} too little",
