@@ -2,7 +2,7 @@
 
     least_traffic/  a plan with little traffic between nodes: constructions, annealing, clusters
     rate/           a plan that sustains a high rate, or a short batch
-    proof/          the least traffic, proven; how far a plan can be from it
+    proof/          the least traffic and the fewest nodes, proven; how far a plan can be from it
     counts/         how many tasks, on which machines: for a rate, for a budget
     cut/            a graph split into parts of hard capacity
     simulation/     what a plan does over time, tuple by tuple or as a fluid

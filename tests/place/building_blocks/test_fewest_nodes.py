@@ -10,8 +10,10 @@ import pytest
 from headrace.lab.families import build_problem, cases
 from headrace.model.arrays import Ints
 from headrace.model.request import Request
-from headrace.place.building_blocks.fewest_nodes import drop_more_nodes, least_nodes, pack_on_fewer
+from headrace.place.building_blocks.fewest_nodes import drop_more_nodes
 from headrace.planner import place
+from headrace.solve.proof.fewest_nodes import least_nodes, pack_on_fewest
+from headrace.solve.proof.integer_program import Budget
 from tests.failures import label_failure
 from tests.place.building_blocks.test_exact_finish import PAIRS, TORN, list_plans
 from tests.solve.small_instances import fits, small_instance
@@ -39,7 +41,7 @@ def test_from_the_most_nodes_to_the_fewest() -> None:
 def test_nothing_is_looked_for_below_what_the_tasks_need() -> None:
     assert least_nodes(PAIRS) == 2
     assert drop_more_nodes(PAIRS, TORN, Request()) is TORN
-    assert pack_on_fewer(PAIRS, 1) is None
+    assert pack_on_fewest(PAIRS, 1, Budget(1)) is None
 
 
 def test_a_number_of_steps_leaves_the_search_as_it_is() -> None:

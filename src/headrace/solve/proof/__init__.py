@@ -1,1 +1,1 @@
-"""The least traffic between nodes, proven, and bounds on it."""
+"""The least traffic between nodes and the fewest nodes, proven, and bounds on them."""
