@@ -140,7 +140,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "profile": (
         "headrace profile word-count --out profile.yaml",
-        "headrace profile app.py --component split --on i7",
+        "headrace profile app.py --component split --fleet cluster.yaml --on i7",
     ),
     "drain": (
         "headrace drain small-2 --run headrace-runs/word-count",

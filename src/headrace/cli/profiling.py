@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from headrace.cli.options import DATA, JSON, out_option
-from headrace.cli.shared import echo, emit, main, read_options
-from headrace.errors import InvalidInput
+from headrace.cli.shared import echo, emit, load_case, main, print_json, read_options
+from headrace.cli.stopping import end_on_terminate
 from headrace.spark import require_spark
 
 if TYPE_CHECKING:
-    from headrace.control.profiling import Cost
+    from headrace.control.profiling import Cost, Interval, Ramp
+    from headrace.control.profiling_by_type import ThreadLimit
+
+
+MOST_WAITING = 1.3  # times the CPU: more is worth a warning
 
 
 @main.command()
@@ -24,18 +27,24 @@ if TYPE_CHECKING:
     "--component", "components", multiple=True, metavar="NAME", help="Only this one; repeatable."
 )
 @click.option(
+    "--fleet",
+    "cluster",
+    type=click.Path(dir_okay=False),
+    help="Hold a process to the CPU of a node of each type in this cluster file. "
+    "Needs Linux and root.",
+)
+@click.option(
     "--on",
-    "machine_type",
-    default="*",
-    show_default=True,
-    help="What files call this machine's type; run it once on a machine of each.",
+    "machine_types",
+    multiple=True,
+    metavar="TYPE",
+    help="With --fleet: only this machine type; repeatable. Without: what files call this "
+    "machine's type; absent: *, which is any.",
 )
 @click.option(
     "--rows",
     type=click.IntRange(min=8),
-    default=20_000,
-    show_default=True,
-    help="Rows of the largest batch.",
+    help="Rows of the largest batch; absent: as many as take 0.4 s of CPU.",
 )
 @click.option(
     "--repeats",
@@ -62,60 +71,98 @@ if TYPE_CHECKING:
 def profile(
     app: str,
     components: tuple[str, ...],
-    machine_type: str,
-    rows: int,
+    cluster: str | None,
+    machine_types: tuple[str, ...],
+    rows: int | None,
     repeats: int,
     rows_file: str | None,
     options: tuple[str, ...],
     out: str | None,
     as_json: bool,
 ) -> None:
-    """Measure what an application's tuples cost on this machine, as sections to plan with."""
+    """Measure what an application's tuples cost, as sections to plan with.
+
+    On this machine as it is, or with --fleet on a limited node of each machine type.
+    """
+    if cluster is None and len(machine_types) > 1:
+        raise click.UsageError("without --fleet there is one machine: give one --on")
     require_spark("profile")  # applications are written for it; no Spark is started
-    from headrace.control.profiling import profile_app, profile_document
-    from headrace.run.apps import load, topology_of
+    from headrace.control.profiling import Ramp, profile_document, profile_report
 
-    topology = topology_of(load(app), read_options(options))
-    with tempfile.TemporaryDirectory(prefix="headrace-profile-") as folder:
-        costs = profile_app(
-            topology,
-            Path(folder),
-            rows=rows,
-            repeats=repeats,
-            make_rows=None if rows_file is None else rows_of(rows_file),
-            components=components,
-        )
-    for cost in costs:
-        echo(cost_line(cost), err=True)
-    emit(profile_document(costs, machine_type), out, as_json)
+    end_on_terminate()
+    ramp = Ramp(app, read_options(options), rows, repeats, rows_file, components)
+    if cluster is None:
+        found = {machine_types[0] if machine_types else "*": profile_here(ramp)}
+    else:
+        found = profile_limited(ramp, cluster, machine_types)
+    document = profile_document(found)
+    if out is not None or not as_json:
+        emit(document, out)
+    if as_json:
+        print_json({**document, "report": profile_report(found)})
 
 
-def rows_of(file: str) -> Callable[[int, int], Any]:
-    """Rows of a Parquet file, from the beginning again when they are used up."""
-    import numpy as np
-    import pyarrow.parquet as pq
+def profile_here(ramp: Ramp) -> list[Cost]:
+    """The costs on this machine as it is."""
+    from headrace.control.profiling import profile_ramp
+    from headrace.run.leftovers import scratch_folder, sweep_scratch
 
-    try:
-        table = pq.read_table(file)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{file}: no Parquet file that can be read: {error}") from None
-    if not table.num_rows:
-        raise InvalidInput(f"{file}: holds no rows")
+    sweep_scratch()
+    with scratch_folder() as folder:
+        costs = profile_ramp(ramp, folder / "run")
+    for line in (*map(cost_line, costs), *wait_lines(costs, 100)):
+        echo(line, err=True)
+    return costs
 
-    def give(first: int, count: int) -> Any:
-        return table.take(np.arange(first, first + count) % table.num_rows)
 
-    return give
+def profile_limited(
+    ramp: Ramp, cluster: str, machine_types: Sequence[str]
+) -> Mapping[str, Sequence[Cost]]:
+    """The costs on machine types of a cluster file."""
+    from headrace.control.profiling_by_type import profile_types, thread_limits
+    from headrace.model.cluster import nodes_of
+
+    limits = thread_limits(nodes_of(load_case((cluster,)).inputs), machine_types)
+    found: dict[str, list[Cost]] = {}
+    for limit, costs in profile_types(ramp, limits, lambda x: echo(limit_line(x), err=True)):
+        for line in (*map(cost_line, costs), *wait_lines(costs, limit.cpu)):
+            echo(f"  {line}", err=True)
+        found[limit.machine_type] = costs
+    return found
+
+
+def limit_line(limit: ThreadLimit) -> str:
+    """A machine type in one line."""
+    clock = f" of {limit.ghz:g} GHz" if limit.speed < 1 else ""
+    return f"on {limit.machine_type}, a thread has {limit.cpu:g} points of CPU{clock}:"
 
 
 def cost_line(cost: Cost) -> str:
     """A component in one line."""
-    a, b = cost.cpu_ms, cost.batch_ms
-    most = f"{cost.most_per_s:,.0f}" if cost.cpu_ms.value > 0 else "any number of"
     line = (
-        f"{cost.component}: {a.value:.4g} ms of CPU per tuple ({a.low:.4g} to {a.high:.4g}), "
-        f"{b.value:.3g} ms per batch ({b.low:.3g} to {b.high:.3g}); a thread does {most} tuples/s"
+        f"{cost.component}: {figure(cost.cpu_ms)} ms of CPU per tuple, "
+        f"{figure(cost.batch_ms)} ms per batch; "
+        f"a thread does {figure(cost.most_per_s, ',.0f')} tuples/s"
     )
     for target, selectivity in cost.selectivity.items():
         line += f"; {selectivity:.4g} tuples of {cost.bytes.get(target, 0):.4g} bytes to {target}"
     return line
+
+
+def wait_lines(costs: Sequence[Cost], cpu: float) -> list[str]:
+    """A warning where threads waited longer than their CPU points explain, or nothing."""
+    cpu_ms = sum(cost.cpu_ms.value for cost in costs)
+    factor = sum(cost.wall_ms.value for cost in costs) * cpu / 100 / cpu_ms if cpu_ms > 0 else 1.0
+    if factor < MOST_WAITING:
+        return []
+    longer = f"by the clock tuples took {factor:.2g} times what their CPU explains"
+    return [f"{longer}: the machine was busy, or components wait for something"]
+
+
+def figure(measured: Interval, digits: str = ".4g") -> str:
+    """A figure and its interval; what has no upper bound is `any number`."""
+    value, low, high = (
+        "any number of" if x == math.inf else f"{x:{digits}}"
+        for x in (measured.value, measured.low, measured.high)
+    )
+    return f"{value} ({low} to {high})" if measured.high < math.inf else f"{value} ({low} or more)"
