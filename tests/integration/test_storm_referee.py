@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import Unsupported
-from headrace.lab.storm_problems import draw_storm_cluster
+from headrace.lab.storm_problems import draw_storm_cluster, draw_tight_storm_cluster
 from headrace.lab.storm_referee import RULES, Verdict, referee
 from headrace.model.build import build
 from headrace.model.problem import Problem
@@ -40,6 +40,17 @@ def test_thirty_random_clusters_are_placed_as_storm_places_them(
     found = verdicts(clusters, rule)
     assert {seed: v.first for seed, v in enumerate(found) if not v.equal} == {}
     assert sum(v.executors for v in found) > 1000
+
+
+@pytest.mark.parametrize("rule", ["2.0", "2.3"])
+def test_sixty_tight_clusters_are_placed_or_refused_as_storm_does(rule: str) -> None:
+    tight = [build(validated(draw_tight_storm_cluster(seed), {})) for seed in range(60)]
+    found = verdicts(tight, rule)
+    assert {seed: v.first for seed, v in enumerate(found) if not v.equal} == {}
+    if rule == "2.3":
+        went_back = [v for v in found if v.went_back]
+        assert sum(not v.refused for v in went_back) >= 10, "places found by going back"
+        assert sum(bool(v.refused) for v in went_back) >= 10, "searches in vain"
 
 
 @pytest.mark.parametrize("name", ["production_cluster", "production_cluster_large"])

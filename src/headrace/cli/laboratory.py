@@ -236,19 +236,21 @@ def run_calibration(seconds: float, most: int | None, out: str | None, as_json: 
     show_default=True,
     help="Without files: how many random clusters, from seed 0.",
 )
+@click.option("--tight", is_flag=True, help="Random clusters with hardly enough room.")
 @JSON
 def run_referee(
-    files: tuple[str, ...], rules: tuple[str, ...], clusters: int, as_json: bool
+    files: tuple[str, ...], rules: tuple[str, ...], clusters: int, tight: bool, as_json: bool
 ) -> None:
     """Compare storm-even and storm-ras with Storm's own schedulers, executor by executor."""
-    from headrace.lab.storm_problems import draw_storm_cluster
+    from headrace.lab.storm_problems import draw_storm_cluster, draw_tight_storm_cluster
     from headrace.lab.storm_referee import RULES, referee
     from headrace.model.build import build
     from headrace.model.read import read, validated
     from headrace.storm.nimbus import java_command
 
+    draw = draw_tight_storm_cluster if tight else draw_storm_cluster
     problems = {name: build(read([name])) for name in files} or {
-        f"random {seed}": build(validated(draw_storm_cluster(seed), {})) for seed in range(clusters)
+        f"random {seed}": build(validated(draw(seed), {})) for seed in range(clusters)
     }
     rows: list[dict[str, object]] = []
     for rule in rules or RULES:

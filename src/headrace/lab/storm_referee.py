@@ -8,6 +8,7 @@ our files.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from headrace.place.storm_ras import Version, state_defaults, storm_ras
 
 REFEREE = "org.headrace.storm.referee.Referee"
 STRATEGY = "org.apache.storm.scheduler.resource.strategies.scheduling.DefaultResourceAwareStrategy"
+BACKTRACKED = re.compile(r"backtracked (\d+) times")
 UNLIMITED = 1e9  # Storm knows no node without a limit
 
 
@@ -63,6 +65,7 @@ class Verdict:
     refused: tuple[str, ...]  # topologies that both refuse
     first: str  # where they part, in words; empty if they do not
     seconds: float  # that Storm took
+    went_back: int  # how often Storm moved an executor to make room for a later one
 
     @property
     def equal(self) -> bool:
@@ -79,7 +82,7 @@ def referee(problems: Sequence[Problem], rule: Rule, java: Sequence[str]) -> lis
     questions = [describe(p, rule, plan) for p, plan in zip(problems, ours, strict=True)]
     answers = ask(questions, java)
     return [
-        compare(problem, plan, read_answer(problem, answer), float(answer["seconds"]))
+        compare(problem, plan, answer)
         for problem, plan, answer in zip(problems, ours, answers, strict=True)
     ]
 
@@ -185,8 +188,9 @@ def read_answer(problem: Problem, answer: Mapping[str, Any]) -> Assignment:
     return Assignment(node, worker)
 
 
-def compare(problem: Problem, ours: Assignment, storms: Assignment, seconds: float) -> Verdict:
+def compare(problem: Problem, ours: Assignment, answer: Mapping[str, Any]) -> Verdict:
     """Executors that both put on the same node, in workers of the same executors."""
+    storms = read_answer(problem, answer)
     same = (ours.node == storms.node) & (partners(ours) == partners(storms))
     first = ""
     if not same.all():
@@ -201,7 +205,20 @@ def compare(problem: Problem, ours: Assignment, storms: Assignment, seconds: flo
         for g, name in enumerate(problem.topologies)
         if (ours.node[owner == g] == UNPLACED).all() and (storms.node[owner == g] == UNPLACED).all()
     ]
-    return Verdict(len(same), int(same.sum()), tuple(refused), first, seconds)
+    return Verdict(
+        executors=len(same),
+        same=int(same.sum()),
+        refused=tuple(refused),
+        first=first,
+        seconds=float(answer["seconds"]),
+        went_back=sum(count_backtracks(found["status"]) for found in answer["topologies"]),
+    )
+
+
+def count_backtracks(status: str) -> int:
+    """How often Storm went back with a topology, from what it says of it; before 2.3, never."""
+    found = BACKTRACKED.search(status)
+    return int(found[1]) if found else 0
 
 
 def partners(assignment: Assignment) -> Ints:

@@ -2,38 +2,37 @@
 
 Source    Apache Storm 2.0 to 2.2, DefaultResourceAwareStrategy with its default settings: what
           Muhammad calls R-Storm (2.0.0). Option version=2.3: that of 2.3 and later, which sorts
-          nodes again between two tasks of a component, prefers nodes in use and gives every new
-          worker an acker. Option neighbours=most: that of 1.1, Eskandari's R-Storm (1.1.1).
+          nodes again between two tasks of a component, prefers nodes in use, gives every new
+          worker an acker and, where a task finds no room, tries other places for those before it,
+          for up to max_states states. Option neighbours=most: that of 1.1, Eskandari's R-Storm
+          (1.1.1).
 Maturity  faithful
 Guards    CPU, memory, further resources, worker heap and slots are never overcommitted; bandwidth,
           pins and separations may be violated (the scheduler does not know them).
 Differs   a demand of 0 counts as one that is not stated; topologies without a spout are placed,
           which Storm refuses; all tasks are placed again, so no node is preferred for what already
           runs there; equal nodes and racks keep their order in the file, where Storm orders them by
-          an id; bare tasks keep their order, where Storm has that of a hash map. Where a task finds
-          no room the topology is refused; 2.3 tries other places for the tasks before it. The
-          number of workers follows from the heap; `workers` is not looked at, as in Storm. Apart
-          from this, every executor is where Storm's own classes put it (`headrace lab
-          storm-referee`).
+          an id; bare tasks keep their order, where Storm has that of a hash map. The search of 2.3
+          ends by its states alone, where Storm also looks at the clock (60 s), and it does not
+          begin where it cannot succeed. The number of workers follows from the heap; `workers` is
+          not looked at, as in Storm. Apart from this, every executor is where Storm's own classes
+          put it (`headrace lab storm-referee`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import chain
 from typing import Literal
 
 import numpy as np
 
-from headrace.errors import Infeasible, InvalidInput
+from headrace.errors import Infeasible, InvalidInput, Unsupported
 from headrace.model.arrays import TOLERANCE
 from headrace.model.problem import (
     CPU,
     MEMORY,
-    UNPLACED,
     Assignment,
-    Bools,
     Floats,
     Ints,
     Problem,
@@ -48,10 +47,12 @@ from headrace.place.building_blocks.storm_numbers import (
     table_of_growth,
     table_of_set,
 )
+from headrace.place.building_blocks.storm_room import Racks, Room, sort_nodes
 from headrace.place.building_blocks.topologies import each_topology
 
 Neighbours = Literal["most", "fewest"]
 Version = Literal["2.0", "2.3"]
+Refuse = Callable[[int], Infeasible]
 NOT_IN_THE_FILE = "Storm's default, as the file gives no worker_max_heap_mb"
 
 
@@ -65,15 +66,18 @@ def storm_ras(
     node_memory_mb: float = 3072.0,
     neighbours: Neighbours = "fewest",
     version: Version = "2.0",
+    max_states: int = 10_000,
 ) -> Assignment:
     """Place every topology by first fit, with Storm's defaults for what the file does not say."""
+    if max_states < 1:
+        raise InvalidInput(f"storm-ras: max_states is {max_states}; a search needs at least 1")
     options = [default_cpu, default_memory_mb, worker_heap_mb, node_cpu, node_memory_mb]
     if min(options) < 0:
         raise InvalidInput(f"storm-ras: an option is {min(options):g}; amounts cannot be negative")
     known = state_defaults(problem, *options)
     if not np.isinf(problem.worker_heap_mb).any():
-        return first_fit(known, version, neighbours, None)
-    placed = first_fit(known, version, neighbours, worker_heap_mb)
+        return first_fit(known, version, neighbours, None, max_states)
+    placed = first_fit(known, version, neighbours, worker_heap_mb, max_states)
     note = f"a worker's heap is {worker_heap_mb:g} MB, {NOT_IN_THE_FILE}"
     return replace(placed, notes=(*placed.notes, note))
 
@@ -109,131 +113,184 @@ def _row(problem: Problem, cpu: float, memory_mb: float) -> Floats:
 
 @each_topology
 def first_fit(
-    problem: Problem, version: Version, neighbours: Neighbours, assumed_heap_mb: float | None
+    problem: Problem,
+    version: Version,
+    neighbours: Neighbours,
+    assumed_heap_mb: float | None,
+    max_states: int,
 ) -> Assignment:
     """Each executor in turn to the first node, and there the first worker, that can hold it."""
     graph = list_operators(problem)
     room = Room(problem)
     executors = order_executors(problem, graph, neighbours)
     ackers = order_system_executors(problem, graph, version)
-    place = place_with_ackers if version == "2.3" else place_in_order
-    if (task := place(problem, room, executors, ackers)) is not None:
-        raise no_worker_fits(problem, task, room, assumed_heap_mb)
+
+    def refuse(task: int) -> Infeasible:
+        return no_worker_fits(problem, task, room, assumed_heap_mb)
+
+    if version == "2.3":
+        place_with_ackers(problem, room, executors, ackers, refuse, max_states)
+    else:
+        place_in_order(problem, room, [*executors, *ackers], refuse)
     return Assignment(room.node, room.worker)
 
 
-def place_in_order(
-    problem: Problem, room: Room, executors: list[int], ackers: list[int]
-) -> int | None:
-    """Place all over nodes sorted once, ackers last; the executor that finds no room, if any."""
+def place_in_order(problem: Problem, room: Room, executors: list[int], refuse: Refuse) -> None:
+    """Place all executors over nodes sorted once."""
     nodes = np.concatenate(list(sort_nodes(problem, room, counted=False))).tolist()
     kind = number_kinds(problem)
     # The first node that may still hold tasks of a kind: what is free only shrinks, so those before
     # it never will again.
     start = np.zeros(int(kind.max()) + 1, dtype=np.int64)
-    for task in [*executors, *ackers]:
+    for task in executors:
         for position in range(int(start[kind[task]]), len(nodes)):
             if room.take(task, nodes[position]):
                 break
         else:
-            return task
+            raise refuse(task)
         start[kind[task]] = position
-    return None
 
 
 def place_with_ackers(
-    problem: Problem, room: Room, executors: list[int], ackers: list[int]
-) -> int | None:
-    """The same since Storm 2.3: nodes are sorted again, and a new worker gets an acker at once.
+    problem: Problem,
+    room: Room,
+    executors: list[int],
+    ackers: list[int],
+    refuse: Refuse,
+    max_states: int,
+) -> None:
+    """The same since Storm 2.3: sort nodes again, give new workers an acker, and go back.
 
     Storm means to sort whenever the component changes, but its test is the wrong way round: it
-    sorts when the component is that of the executor before.
+    sorts when the component is that of the executor before, and after going back.
     """
-    waiting = list(ackers)
-    with_acker: set[tuple[int, int]] = set()
-    order: list[Ints] = []
-    sorting: Iterator[Ints] = iter(())
-    before = None
-    for task in [*executors, *ackers]:
-        component = problem.component_of[task]
-        if task in ackers and task not in waiting:
-            before = component
+    check_states(problem, max_states)
+    descent = Descent(room, executors, ackers)
+    component = problem.component_of[descent.order].tolist()
+    states, racks, refusal = 0, None, None
+    while descent.at < len(descent.order):
+        if refusal and states > max_states:
+            raise give_up(refusal, f"until {max_states} states were seen (option max_states)")
+        at = descent.at
+        if descent.is_placed_acker(at):
+            descent.at += 1
             continue
-        if before is None or before == component:
-            order, sorting = [], sort_nodes(problem, room, counted=True, task=task)
-        before = component
-        if not place_on_racks(room, task, order, sorting):
-            return task
-        if task in waiting:
-            waiting.remove(task)
+        if racks is None or at == 0 or component[at] == component[at - 1]:
+            racks = Racks(sort_nodes(problem, room, counted=True, task=descent.order[at]))
+        # Sorting is dear: not where no order would help.
+        if (refusal is None or room.has_place(descent.order[at])) and descent.go_on(racks):
+            states += 1
             continue
-        worker = int(room.node[task]), int(room.worker[task])
-        if waiting and worker not in with_acker and room.take_beside(waiting[0], *worker):
-            with_acker.add(worker)
-            waiting.pop(0)
-    return None
+        racks = None
+        refusal = refusal or refuse_first(problem, descent.order[at], refuse)
+        if not descent.go_back():
+            raise give_up(refusal, "in vain")
 
 
-def place_on_racks(room: Room, task: int, order: list[Ints], sorting: Iterator[Ints]) -> bool:
-    """Take the first node with room, rack by rack; a rack is sorted when it is first reached."""
-    for nodes in chain(order, record(sorting, order)):
-        could = nodes[room.could_hold(task, nodes)]
-        if any(room.take(task, n) for n in could.tolist()):
-            return True
-    return False
+class Descent:
+    """The places of the first executors, and what was tried for each of them."""
 
+    def __init__(self, room: Room, executors: list[int], ackers: list[int]) -> None:
+        self.room = room
+        self.order = [*executors, *ackers]
+        self.own = len(executors)  # ackers come after these
+        self.at = 0  # whose turn it is
+        # Workers that were looked at for each executor, while those before it stayed.
+        self.tried = [0] * len(self.order)
+        # Workers that got an acker, the first of them the first acker, and so on.
+        self.with_acker: dict[tuple[int, int], None] = {}
 
-def record(sorting: Iterator[Ints], order: list[Ints]) -> Iterator[Ints]:
-    """Racks not yet reached, which are added to the order as they come."""
-    for nodes in sorting:
-        order.append(nodes)
-        yield nodes
+    def is_placed_acker(self, at: int) -> bool:
+        """Whether an executor is an acker that a new worker has already got."""
+        return 0 <= at - self.own < len(self.with_acker)
 
-
-class Room:
-    """What is free on every node and in every worker, and who sits where."""
-
-    def __init__(self, problem: Problem) -> None:
-        # What every task needs, by machine type, [Y, T, K].
-        self.need = np.stack([problem.task_demand(y) for y in range(len(problem.types))])
-        self.machine = problem.node_type
-        self.free = problem.free.copy()
-        # Left in each slot, [N, most slots].
-        self.heap = np.where(problem.slot_taken, -np.inf, problem.worker_heap_mb[0])
-        self.placed = np.zeros(len(problem.nodes), dtype=np.int64)  # executors on each node
-        self.node = np.full(problem.task_count, UNPLACED, dtype=np.int64)
-        self.worker = np.full(problem.task_count, UNPLACED, dtype=np.int64)
-
-    def could_hold(self, task: int, nodes: Ints) -> Bools:
-        """Nodes whose resources would do, workers aside."""
-        enough = fits(self.need[self.machine[nodes], task], self.free[nodes])
-        return np.asarray(enough.all(axis=1), dtype=bool)
-
-    def take(self, task: int, node: int) -> bool:
-        """Put a task into the first worker of a node that can hold it, if there is one."""
-        needed = self.need[self.machine[node], task]
-        workers = fits(needed[MEMORY], self.heap[node])
-        if not workers.any() or not fits(needed, self.free[node]).all():
+    def go_on(self, racks: Racks) -> bool:
+        """Put the executor into the first worker with room after those tried, if there is one."""
+        task = self.order[self.at]
+        self.tried[self.at] = take_next(self.room, task, racks, self.tried[self.at])
+        if not self.tried[self.at]:
             return False
-        self._put(task, node, int(workers.argmax()), needed)
+        if self.at < self.own:
+            self.add_acker(int(self.room.node[task]), int(self.room.worker[task]))
+        self.at += 1
         return True
 
-    def take_beside(self, task: int, node: int, worker: int) -> bool:
-        """Put a task into this worker, if it can hold it."""
-        needed = self.need[self.machine[node], task]
+    def add_acker(self, node: int, worker: int) -> None:
+        """Put the next acker into a worker that has none, if it can hold it."""
+        waiting = self.own + len(self.with_acker)
         if (
-            not fits(needed[MEMORY], self.heap[node, worker])
-            or not fits(needed, self.free[node]).all()
+            waiting < len(self.order)
+            and (node, worker) not in self.with_acker
+            and self.room.take_beside(self.order[waiting], node, worker)
         ):
+            self.with_acker[node, worker] = None
+
+    def go_back(self) -> bool:
+        """Take the executor before out of its worker, with the acker it brought, if there is one.
+
+        Then it is that executor's turn.
+        """
+        self.at -= 1
+        while self.is_placed_acker(self.at):
+            self.at -= 1
+        if self.at < 0:
             return False
-        self._put(task, node, worker, needed)
+        if self.room.take_back(self.order[self.at]) > 1:
+            self.with_acker.popitem()
         return True
 
-    def _put(self, task: int, node: int, worker: int, needed: Floats) -> None:
-        self.node[task], self.worker[task] = node, worker
-        self.placed[node] += 1
-        self.free[node] -= needed
-        self.heap[node, worker] -= needed[MEMORY]
+
+def take_next(room: Room, task: int, racks: Racks, tried: int) -> int:
+    """Put a task into the first worker that can hold it, the first `tried` left out.
+
+    How many workers were looked at by then; 0 if none can hold it. Storm counts workers along the
+    nodes as they are sorted now, even if they were tried in another order.
+    """
+    seen = 0
+    for nodes in racks:
+        for n in nodes[room.could_hold(task, nodes)].tolist():
+            slots = int(room.slots[n])
+            if seen + slots > tried and room.take(task, n, tried - seen):
+                return seen + room.rank(task) + 1
+            seen += slots
+    return 0
+
+
+def check_states(problem: Problem, max_states: int) -> None:
+    """Refuse a topology with so many executors that the search could not see them all."""
+    if problem.task_count >= max_states:
+        raise Unsupported(
+            f"storm-ras 2.3 sees at most {max_states} states, one for each task it places, and "
+            f"there are {problem.task_count} tasks: Storm refuses such a topology",
+            fix=f"set max_states to {problem.task_count + 1} or more "
+            "(topology.ras.constraint.max.state.search in Storm), or choose version=2.0",
+        )
+
+
+def refuse_first(problem: Problem, task: int, refuse: Refuse) -> Infeasible:
+    """The refusal of the first task without room; raised where no other places could help.
+
+    They cannot if the task has no room on empty nodes, or if all nodes together have too little.
+    """
+    refusal = refuse(task)
+    room = Room(problem)
+    needed = room.need[np.unique(room.machine)].min(axis=0).sum(axis=0)
+    free = np.maximum(room.free, 0.0).sum(axis=0) + TOLERANCE * len(problem.nodes)
+    if not room.has_place(task) or not fits(needed, free).all():
+        raise refusal
+    return refusal
+
+
+def give_up(refusal: Infeasible, outcome: str) -> Infeasible:
+    """The refusal, with what became of the search for other places."""
+    return Infeasible(
+        f"{refusal.message}; other places for the tasks before it were tried {outcome}",
+        task=refusal.task,
+        resource=refusal.resource,
+        needed=refusal.needed,
+        available=refusal.available,
+        fix=refusal.fix,
+    )
 
 
 def number_kinds(problem: Problem) -> Ints:
@@ -290,43 +347,6 @@ def order_system_executors(problem: Problem, graph: list[Operator], version: Ver
     task = {number[t]: t for t in tasks}
     table = table_of_growth(len(tasks)) if version == "2.3" else table_of_set(len(number))
     return [task[n] for n in hash_order([number[t] for t in tasks], table)]
-
-
-def sort_nodes(
-    problem: Problem, room: Room, *, counted: bool, task: int | None = None
-) -> Iterator[Ints]:
-    """Nodes rack by rack, those with most available resources first.
-
-    `counted`: racks and nodes that hold most executors of the topology come before all others, and
-    of those that are left the mean decides before the smaller share (Storm 2.3). Then a resource
-    that `task` does not ask for counts against those that have it.
-    """
-    offer = np.where(np.isfinite(room.free), np.maximum(room.free, 0.0), 0.0)
-    of_rack = np.zeros((len(problem.racks), offer.shape[1]))
-    np.add.at(of_rack, problem.rack, offer)
-    placed = np.bincount(problem.rack, room.placed, len(problem.racks)).astype(np.int64)
-    unwanted = np.zeros(offer.shape[1], dtype=bool)
-    if task is not None:
-        unwanted[MEMORY + 1 :] = room.need[0, task, MEMORY + 1 :] == 0
-
-    def sort(free: Floats, placed: Ints) -> Ints:
-        least, mean = availability(free, unwanted)
-        keys = (-least, -mean, -placed) if counted else (-mean, -least)
-        return np.lexsort(keys)
-
-    for rack in sort(of_rack, placed):
-        nodes = np.flatnonzero(problem.rack == rack)
-        yield nodes[sort(offer[nodes], room.placed[nodes])]
-
-
-def availability(free: Floats, unwanted: Bools) -> tuple[Floats, Floats]:
-    """Smallest and mean percentage of what all nodes, or racks, have free together."""
-    total = free.sum(axis=0)
-    known = total > 0
-    if not known.any():
-        return np.full(len(free), 100.0), np.full(len(free), 100.0)
-    share = (np.where(unwanted, -free, free) / np.where(known, total, 1.0))[:, known]
-    return share.min(axis=1) * 100.0, share.sum(axis=1) * 100.0 / known.sum()
 
 
 def no_worker_fits(
