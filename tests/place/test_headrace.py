@@ -15,9 +15,11 @@ import headrace as hr
 from headrace.checks.problems import Content, draw_document, problem_of
 from headrace.errors import HeadraceError, Infeasible
 from headrace.judge.report import Report, judge
+from headrace.lab.families import random_sections
 from headrace.model.problem import UNPLACED, Assignment, Problem
 from headrace.model.request import Request
 from headrace.place.headrace import headrace
+from headrace.planner import place
 from headrace.solve.classes import classes_of
 from headrace.solve.rate.fluid import fluid_rate
 
@@ -312,3 +314,18 @@ def test_no_simple_scheduler_has_a_shorter_batch_on_twelve_alike_nodes(
         other = hr.place(content, by=by).report
         if other.feasible and other.batch_seconds is not None:
             assert ours <= other.batch_seconds * (1 + 1e-9), by
+
+
+@pytest.mark.parametrize(
+    ("seed", "objective", "figure", "known"),
+    [
+        (1168, "traffic", "inter_node_traffic", 23356.79),
+        (1169, "network", "network_cost", 16537.91),
+    ],
+)
+def test_a_search_from_few_nodes_is_one_of_its_starts(
+    seed: int, objective: str, figure: str, known: float
+) -> None:
+    """Its own plans for the fewest nodes once had less traffic, and a lower price."""
+    report = place(problem_of(random_sections(seed)), objective=objective, bounded=False).report
+    assert getattr(report, figure) <= known

@@ -13,45 +13,36 @@ Objectives traffic, network, rate, batch, nodes, balance
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import Literal
 
 import numpy as np
 
 from headrace.errors import HeadraceError, InvalidInput, Unsupported
-from headrace.judge.traffic import traffic
 from headrace.model.arrays import Bools, Floats, Ints
 from headrace.model.load_aware import is_load_aware
-from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
-from headrace.model.request import DEFAULT_REQUEST, Request
+from headrace.model.problem import UNPLACED, Assignment, Problem
+from headrace.model.request import DEFAULT_REQUEST, Request, share_of
 from headrace.place.building_blocks.arrange import arrange_lots
 from headrace.place.building_blocks.exact_finish import finish_exactly
 from headrace.place.building_blocks.fewest_nodes import drop_more_nodes
-from headrace.place.building_blocks.one_thread import (
-    allow_threads_at,
-    highest_thread_rate,
-    rate_of_threads,
-    thread_limits,
+from headrace.place.building_blocks.high_rate import (
+    bandwidth_suffices,
+    even_out_load,
+    raise_rate,
+    reduce_traffic_at_same_rate,
 )
-from headrace.place.building_blocks.rate_packing import (
-    LEAST_STEP,
-    PACKING_STEPS,
-    pack_for_more_rate,
-    scale_to_rate,
-)
+from headrace.place.building_blocks.rate_packing import PACKING_STEPS
 from headrace.place.building_blocks.too_little_room import too_little_room
 from headrace.place.building_blocks.topologies import sum_demand_by_node
 from headrace.place.building_blocks.workers import workers_inside
 from headrace.solve.classes import Classes, classes_of
+from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.search import least_crossing_search
-from headrace.solve.rate.costs import rate_costs
-from headrace.solve.rate.speed import improve_speed, sustained_rate
+from headrace.solve.rate.speed import improve_speed
 
 SPEEDS = ("rate", "batch", "balance")  # objectives that are about CPU first
 LEAST_NODE_PRICE = 1e-6  # of the price between racks: nodes count a little even where they are free
-FEW = 20_000  # classes x nodes up to which a rate is searched from two sides
-EVEN_STARTS = 4  # of plans that fill nodes evenly
-THREAD_LEVELS = 6  # how often the rate is raised again where the threads of some nodes limit it
+EXACT_SHARE = 0.7  # of the time that is left, for an integer program
+FEW_CELLS = 600  # classes x nodes up to which traffic is searched from few nodes too
 
 
 def headrace(
@@ -108,14 +99,12 @@ def search_counts(
     if found is None:
         return None
     if objective in ("traffic", "network", "nodes"):
-        x = found.x
-        if objective == "traffic" and current is None:
-            x = finish_exactly(classes.instance, x, request)
-        elif objective == "nodes" and current is None:
-            x = drop_more_nodes(classes.instance, x, request)
-        x = x if current is not None else arrange_lots(problem, classes, x)
-        if objective == "network":
-            x = gather_tasks(problem, classes, x, request, current, cost)
+        if current is None:
+            x = search_further(problem, classes, found.x, request)
+        else:
+            x = found.x
+            if objective == "network":
+                x = gather_tasks(problem, classes, x, request, current, cost)
         if bandwidth_suffices(problem, classes, x):
             return x
         return improve_speed(
@@ -134,32 +123,48 @@ def search_counts(
     return even_out_load(problem, classes, found.x, request)
 
 
-def even_out_load(problem: Problem, classes: Classes, x: Ints, request: Request) -> Ints:
-    """Counts that fill nodes evenly: the evenest of several searches.
+def search_further(problem: Problem, classes: Classes, x: Ints, request: Request) -> Ints:
+    """Counts x made better for traffic, network or nodes, by ways that are for small problems."""
+    instance, objective = classes.instance, request.objective
+    if objective == "nodes":
+        return arrange_lots(problem, classes, drop_more_nodes(instance, x, request))
+    if objective == "traffic":
+        within = replace(request, deadline=share_of(request.deadline, EXACT_SHARE))
+        x, proven = finish_exactly(instance, x, within)
+        few = None if proven else search_on_few_nodes(instance, request)
+        x = x if few is None else min((x, few), key=instance.crossing)
+        return arrange_lots(problem, classes, x)
 
-    Nodes that are full at a high rate are filled evenly: some of the searches start from such. They
-    come before further seeds, which gain less where the time is short.
+    def gather(start: Ints) -> Ints:
+        arranged = arrange_lots(problem, classes, start)
+        return gather_tasks(problem, classes, arranged, request, None, None)
+
+    gathered = [gather(x)]
+    few = search_on_few_nodes(instance, request)
+    if few is not None:
+        gathered += [gather(few), gather(finish_exactly(instance, x, request)[0])]
+    priced = price_racks(problem, instance)
+    return min(gathered, key=priced.cost)
+
+
+def search_on_few_nodes(instance: Instance, request: Request) -> Ints | None:
+    """Counts on the fewest nodes, from where there is often a way to less traffic; None: too many.
+
+    Such a search ends in a moment, and elsewhere than one for traffic.
     """
-    seed, improve = request.seed, partial(improve_counts, problem, classes, request)
-    fast = improve(x, "rate", seed)
-    found = [improve(x, "balance", seed), fast, improve(fast, "balance", seed)]
-    if classes.instance.allowed.size <= FEW:
-        fastest = max(found, key=partial(sustained_rate, problem, classes))
-        found.append(pack_for_more_rate(problem, classes, fastest, seed, request.deadline))
-        found.append(improve(found[-1], "balance", seed))
-    found += [improve(x, "balance", seed + i) for i in range(1, EVEN_STARTS)]
-    costs = rate_costs(problem, classes)
-    if costs.send_points > 0:  # what sending costs is known to the search alone
-        return found[0]
-    points = (costs.grows + costs.fixed)[problem.node_type]  # [N, C]
-    stated = np.isfinite(costs.installed) & (costs.installed > 0)
+    if request.steps is not None or instance.allowed.size > FEW_CELLS:
+        return None
+    found = least_crossing_search(
+        instance, deadline=request.deadline, seed=request.seed, prefer="nodes"
+    )
+    return None if found is None else found.x
 
-    def unevenness(counts: Ints) -> tuple[bool, float]:
-        used = (points * counts.T).sum(axis=1) + problem.taken[:, CPU]
-        share = np.divide(used, costs.installed, out=np.zeros(len(used)), where=stated)
-        return not bandwidth_suffices(problem, classes, counts), float(np.std(share))
 
-    return min(found, key=unevenness)
+def price_racks(problem: Problem, instance: Instance) -> Instance:
+    """The instance with prices for what goes between racks."""
+    _, node, rack = problem.network
+    further = (rack - node) / max(node, LEAST_NODE_PRICE * rack, 1e-300)
+    return replace(instance, rack=problem.rack, rack_price=further)
 
 
 def gather_tasks(
@@ -171,9 +176,7 @@ def gather_tasks(
     move_cost: Floats | None,
 ) -> Ints:
     """Counts with a low price of all that crosses, from x: here racks count in every step."""
-    _, node, rack = problem.network
-    further = (rack - node) / max(node, LEAST_NODE_PRICE * rack, 1e-300)
-    instance = replace(classes.instance, rack=problem.rack, rack_price=further)
+    instance = price_racks(problem, classes.instance)
     found = least_crossing_search(
         instance,
         starts=[x],
@@ -188,119 +191,6 @@ def gather_tasks(
     if current is not None:
         return found.x
     return min((found.x, arrange_lots(problem, classes, found.x)), key=instance.cost)
-
-
-def bandwidth_suffices(problem: Problem, classes: Classes, x: Ints) -> bool:
-    """Whether no node sends or receives more than it can."""
-    if not np.isfinite(problem.bandwidth_mbps).any():
-        return True
-    node = classes.nodes(x)
-    sent = traffic(problem, Assignment(node, np.where(node == UNPLACED, UNPLACED, 0)))
-    return bool(
-        (
-            np.maximum(sent.out_bytes, sent.in_bytes) * 8 / 1e6
-            <= problem.bandwidth_mbps * (1 + 1e-9)
-        ).all()
-    )
-
-
-def raise_rate(problem: Problem, classes: Classes, x: Ints, request: Request) -> Ints:
-    """Counts with the highest rate that nodes and threads sustain, from feasible ones.
-
-    Where threads limit it and other nodes have faster ones, again with those alone.
-    """
-    limits = thread_limits(problem, classes)
-    most = highest_thread_rate(classes, limits)
-    if most <= 0:
-        return x
-    x = raise_rate_of_nodes(problem, classes, x, request, most)
-    for attempt in range(THREAD_LEVELS):
-        rate = carried_rate(problem, classes, limits, x)
-        if rate >= min(most, sustained_rate(problem, classes, x)) * (1 - LEAST_STEP):
-            break
-        faster = allow_threads_at(classes, limits, rate * (1 + LEAST_STEP))
-        start = least_crossing_search(
-            faster.instance,
-            steps=PACKING_STEPS,
-            deadline=request.deadline,
-            seed=request.seed + attempt,
-        )
-        if start is None:
-            break
-        other = raise_rate_of_nodes(problem, faster, start.x, request, most)
-        if carried_rate(problem, classes, limits, other) <= rate:
-            break
-        x = other
-    return x
-
-
-def carried_rate(problem: Problem, classes: Classes, limits: Floats, x: Ints) -> float:
-    """The factor that nodes and threads sustain with counts x[C, N]."""
-    return min(sustained_rate(problem, classes, x), rate_of_threads(limits, x))
-
-
-def raise_rate_of_nodes(
-    problem: Problem, classes: Classes, x: Ints, request: Request, enough: float
-) -> Ints:
-    """Counts with the highest rate that nodes sustain; more than `enough` is of no use."""
-    seed, improve = request.seed, partial(improve_counts, problem, classes, request)
-    rate = partial(sustained_rate, problem, classes)
-    found = [improve(x, "rate", seed, enough)]
-    if rate(found[0]) < enough and classes.instance.allowed.size <= FEW:
-        # Evenly filled nodes are near the best where nothing is sent, and quickly found.
-        found += [improve(x, "balance", seed + i) for i in range(EVEN_STARTS)]
-        found.append(improve(found[0], "balance", seed))
-    fastest = max(found, key=rate)
-    if rate(fastest) >= enough:
-        return fastest
-    return pack_for_more_rate(problem, classes, fastest, seed, request.deadline)
-
-
-def improve_counts(
-    problem: Problem,
-    classes: Classes,
-    request: Request,
-    x: Ints,
-    objective: Literal["rate", "balance"],
-    seed: int,
-    enough: float = np.inf,
-) -> Ints:
-    """Counts x made faster, or more even, within what was asked for."""
-    return improve_speed(
-        problem,
-        classes,
-        x,
-        objective,
-        seed=seed,
-        steps=request.steps,
-        deadline=request.deadline,
-        enough=enough,
-    )
-
-
-def reduce_traffic_at_same_rate(
-    problem: Problem, classes: Classes, x: Ints, request: Request
-) -> Ints:
-    """Look for a plan with less traffic that sustains the same rate.
-
-    Nodes have to carry the given rates also where threads do not.
-    """
-    limits = thread_limits(problem, classes)
-    rate = carried_rate(problem, classes, limits, x)
-    if not 0 < rate < np.inf:
-        return x
-    fast = allow_threads_at(classes, limits, rate)
-    instance = scale_to_rate(fast, rate_costs(problem, classes), max(rate, 1.0))
-    found = least_crossing_search(
-        instance,
-        starts=[x],
-        steps=request.steps,
-        deadline=request.deadline,
-        seed=request.seed,
-    )
-    if found is None or carried_rate(problem, classes, limits, found.x) < rate * (1 - 1e-9):
-        return x
-    return found.x
 
 
 def assign_tasks(

@@ -71,7 +71,8 @@ def lots_of(instance: Instance, x: Ints, busy: Ints) -> Lots:
         part = np.minimum(np.where(need > 0, need / room, 0.0), 10.0) ** STEEP
     # CPU first: it alone grows with the rate.
     load = part[:, :, CPU] + OTHERS * part.max(axis=2)
-    return Lots(x[:, busy], kind, fits, np.where(fits, load, np.inf))
+    # In one order of memory: for another the kernel would be compiled again.
+    return Lots(x[:, busy], kind, np.ascontiguousarray(fits), np.where(fits, load, np.inf))
 
 
 def exchanged(instance: Instance, x: Ints) -> Floats:

@@ -8,7 +8,7 @@ from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.search import least_crossing_search
 
 MOST_CELLS = 600  # classes x nodes, that take a fraction of a second
-ATTEMPTS = 2  # at the program, the second with more branches
+STEPS = 3  # for the program: two attempts, the second with more branches
 
 
 def drop_more_nodes(instance: Instance, x: Ints, request: Request) -> Ints:
@@ -26,7 +26,7 @@ def drop_more_nodes(instance: Instance, x: Ints, request: Request) -> Ints:
     used = int((x.sum(axis=0) > 0).sum())
     if used <= least_nodes(instance):
         return x
-    fewer = pack_on_fewest(instance, used - 1, Budget(ATTEMPTS, request.deadline))
+    fewer = pack_on_fewest(instance, used - 1, Budget(STEPS, request.deadline))
     if fewer is None:
         return x
     # The program knows no heaps of single slots: the search mends what does not fit, if it can.

@@ -40,7 +40,6 @@ CONVERGED = 2e-4  # of all traffic: the first slack is far more
 STEP_WORK = 150_000_000  # class and neighbour visits of a search per step, about half a second
 QUICK_PART = 15  # of a step, for a search that only looks whether some pattern pays
 BEST_FOUND = 32  # patterns that a search for the best hands over
-COLUMN_LIMIT = 200_000  # of an enumeration: an integer program over more is hopeless
 FIRST_SLACK = 0.002  # of the traffic kept: how far below the bound to look for the optimum at first
 MORE_SLACK = 3.0
 
@@ -201,9 +200,8 @@ def _close(
     tolerance = _tolerance(q)
     upper = prices.upper
     if not budget.spent():
-        budget.spend()
         outcome = maximise(
-            _program(q, master.of_class, master.pattern), Budget(steps=1), unit=unit or _scale(q)
+            _program(q, master.of_class, master.pattern), budget.part(1), unit=unit or _scale(q)
         )
         plan = _better(q, plan, _patterns_of(master.of_class, master.pattern, outcome.solution))
     slack = FIRST_SLACK * prices.upper
@@ -244,8 +242,10 @@ def _enumerate(
             of_class += [j] * hits
             if search.depth[0] >= 0:
                 budget.spend()
-                if len(patterns) > COLUMN_LIMIT or budget.spent():
+                if budget.spent():
                     return of_class, patterns, False
+            if len(patterns) > budget.most_columns():
+                return of_class, patterns, False
     return of_class, patterns, True
 
 

@@ -11,12 +11,12 @@ from headrace.model.arrays import Ints
 from headrace.solve.instance import Instance
 from headrace.solve.proof.by_topology import crossing_bound_by_topology
 from headrace.solve.proof.column_generation import KeptTraffic, NodePatterns, most_kept
-from headrace.solve.proof.integer_program import Budget, common_unit, maximise
+from headrace.solve.proof.integer_program import COLUMN_LIMIT, Budget, common_unit, maximise
 from headrace.solve.proof.patterns import node_patterns, piece_model
 from headrace.solve.symmetry import Quotient, counts_of, patterns_of, quotient
 
-# At the program over pieces, each with more nodes, before column generation has its turn.
-PIECE_ATTEMPTS = 3
+# For the program over pieces, before column generation has its turn: so many at least, or a share.
+PIECE_STEPS, PIECE_SHARE = 8, 0.05
 MOST_CLASSES = 400  # above, no proof is in reach, and the bound for large instances is all there is
 
 
@@ -38,11 +38,14 @@ def least_crossing(
     start: Ints | None = None,
     steps: int | None = None,
     deadline: Callable[[], bool] | None = None,
+    columns: int = COLUMN_LIMIT,
+    bounded: bool = True,
 ) -> Proof:
     """The counts x[C, N] with least crossing traffic, or the best found in time, with a bound.
 
     `start` is a plan that fits. A step is one round of column generation, a stretch of a knapsack
-    search as long as such a round, or one attempt at an integer program.
+    search as long as such a round, or as much work on an integer program; none of more than
+    `columns` is tried. Whoever wants the counts alone saves the quick bound (`bounded`).
     """
     if start is not None and instance.crossing(start) <= 1e-12 * max(instance.total_weight, 1.0):
         # Nothing crosses: nothing to prove.
@@ -55,9 +58,9 @@ def least_crossing(
         return Proof(
             np.zeros(instance.allowed.shape, dtype=np.int64), 0.0, True, "exact", "done", False
         )
-    budget = Budget(steps, deadline)
+    budget = Budget(steps, deadline, columns)
     known = None if start is None else patterns_of(q, start)
-    kept, kind = _most_kept(instance, q, known, budget)
+    kept, kind = _most_kept(instance, q, known, budget, bounded)
     if kept.done and kept.placed is None and start is None:
         return Proof(None, np.inf, False, "exact", "done", True)
     x = None if kept.placed is None else counts_of(instance, q, kept.placed)
@@ -71,7 +74,7 @@ def least_crossing(
 
 
 def _most_kept(
-    instance: Instance, q: Quotient, known: NodePatterns | None, budget: Budget
+    instance: Instance, q: Quotient, known: NodePatterns | None, budget: Budget, bounded: bool
 ) -> tuple[KeptTraffic, str]:
     """The most traffic that can be kept, and the kind of the bound on it.
 
@@ -84,9 +87,10 @@ def _most_kept(
         if by_pieces.done:
             return by_pieces, "exact"
         known = by_pieces.placed
-    # Cheap, and better than what the exact way has when it is stopped early.
-    least, kind = crossing_bound_by_topology(instance, deadline=budget.deadline)
-    upper = instance.total_weight - least
+    upper, kind = instance.total_weight, "trivial"
+    if bounded:  # cheap, and better than what the exact way has when it is stopped early
+        least, kind = crossing_bound_by_topology(instance, deadline=budget.deadline)
+        upper -= least
     if by_pieces is not None and by_pieces.upper < upper:
         upper, kind = by_pieces.upper, "pieces"
     further = most_kept(q, known, budget, unit=unit) if small else KeptTraffic(known, np.inf, False)
@@ -104,9 +108,10 @@ def _by_pieces(
     model = piece_model(q)
     if model is None:
         return None
-    part = budget.part(PIECE_ATTEMPTS)
+    part = budget.part(max(PIECE_STEPS, int(PIECE_SHARE * (budget.steps or 0))))
     outcome = maximise(
         model.program, part, unit=unit or max(float(q.edge_weight.max(initial=0.0)), 1e-30)
     )
+    budget.spend(-(part.steps or 0))  # what is left of it
     placed = known if outcome.solution is None else node_patterns(model, outcome.solution)
     return KeptTraffic(placed, outcome.bound, outcome.done)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil, inf, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headrace.model.arrays import Floats, Ints
+from headrace.model.request import seconds_left
 from headrace.solve import highs
 
 if TYPE_CHECKING:
@@ -18,17 +20,22 @@ if TYPE_CHECKING:
 # answers do not vary with the clock.
 FIRST_NODES, MORE_NODES = 100, 8  # of branch and bound, where steps are limited
 FIRST_SECONDS, MORE_SECONDS = 4.0, 3.0  # where there is a deadline
+# HiGHS looks at no clock before its first node, and gets there in a time that grows with the square
+# of the columns: about a step, half a second, for so many.
+COLUMNS_PER_STEP, STEP_S = 4_000, 0.5
+COLUMN_LIMIT = 200_000  # a program over more is hopeless
 
 
 @dataclass(slots=True)
 class Budget:
     """What a search may still spend.
 
-    A step is a round of column generation or one attempt at an integer program.
+    A step is a round of column generation, or half a second's work on an integer program.
     """
 
     steps: int | None = None
     deadline: Callable[[], bool] | None = None
+    columns: int = COLUMN_LIMIT  # of an integer program that is worth a try
     stopped: str = "done"
 
     def spent(self) -> bool:
@@ -40,16 +47,29 @@ class Budget:
                 self.stopped = "seconds"
         return self.stopped != "done"
 
-    def spend(self) -> None:
+    def spend(self, steps: int = 1) -> None:
         if self.steps is not None:
-            self.steps -= 1
+            self.steps -= steps
+
+    def most_columns(self) -> int:
+        """Columns of an integer program that there is still time for."""
+        left = seconds_left(self.deadline)
+        steps = inf if left is None else left / STEP_S
+        steps = steps if self.steps is None else min(steps, self.steps)
+        return int(min(self.columns, COLUMNS_PER_STEP * sqrt(max(steps, 0.0))))
+
+    def affords(self, columns: int, steps: int) -> bool:
+        """Whether a program of so many columns and steps may be tried; remembers why not."""
+        if columns > self.most_columns() or (self.steps is not None and steps > self.steps):
+            self.stopped = "seconds" if self.steps is None else "steps"
+        return self.stopped == "done"
 
     def part(self, steps: int) -> Budget:
         """A budget of at most so many steps, taken from this one."""
         if self.steps is not None:
             steps = min(steps, self.steps)
             self.steps -= steps
-        return Budget(steps, self.deadline)
+        return Budget(steps, self.deadline, self.columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,20 +97,31 @@ def maximise(program: IntegerProgram, budget: Budget, *, unit: float) -> Outcome
     nodes, seconds = FIRST_NODES, FIRST_SECONDS
     outcome = Outcome(None, float(np.inf), False)
     while not outcome.done and not budget.spent():
-        budget.spend()
-        outcome = _attempt(
+        cost = steps_of(program, nodes)
+        if not budget.affords(len(program.gain), cost):
+            break
+        budget.spend(cost)
+        left = seconds_left(budget.deadline)
+        outcome = attempt(
             program,
             None if budget.steps is None else nodes,
-            None if budget.deadline is None else seconds,
+            None if budget.deadline is None else seconds if left is None else min(seconds, left),
             unit,
         )
         nodes, seconds = nodes * MORE_NODES, seconds * MORE_SECONDS
     return outcome
 
 
-def _attempt(
+def steps_of(program: IntegerProgram, nodes: int) -> int:
+    """What an attempt with so many nodes of branch and bound costs."""
+    share = len(program.gain) / COLUMNS_PER_STEP
+    return max(1, ceil(share * share), ceil(share * nodes / FIRST_NODES))
+
+
+def attempt(
     program: IntegerProgram, nodes: int | None, seconds: float | None, unit: float
 ) -> Outcome:
+    """What the solver finds within so many nodes and seconds."""
     options: dict[str, Any] = {"mip_rel_gap": 0.0}
     if nodes is not None:
         options["node_limit"] = nodes
