@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 
@@ -15,10 +16,13 @@ from headrace.model.sizable import Load
 from headrace.model.workload import Workload
 from headrace.place.building_blocks.sized_tasks import place_sized_tasks
 from headrace.place.headrace import headrace as place
+from headrace.size.packed_tasks import pack_fewest_tasks
 from headrace.solve.counts.fill import Filled, trim_tasks
 
 Placed = tuple[dict[str, int], Problem, Assignment]  # tasks of every component, and their places
 
+MANY = 2.0  # times the fewest that threads need: fewer tasks are worth a try
+FEWER = (1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the tasks found
 SHARES = (1.0, 0.7, 0.5, 0.35, 0.25)  # of a thread that a task may fill
 
 
@@ -68,15 +72,23 @@ def send_less(
             continue
         tried.append(tasks)
         # At the rate that is carried already, tasks fit if these counts are of any use.
-        problem = workload.problem(tasks)
-        given = float(problem.rate[problem.spout].sum())
-        try:
-            plan = place(problem.scaled(most / given), replace(request, objective="rate"))
-        except HeadraceError:
-            continue
-        if not plan.refused and thread_rate(problem, plan) > most:
-            best, most = (tasks, problem, plan), thread_rate(problem, plan)
+        placed = place_for_rate(workload, tasks, most, request)
+        if placed is not None and thread_rate(placed[1], placed[2]) > most:
+            best, most = placed, thread_rate(placed[1], placed[2])
     return best
+
+
+def place_for_rate(
+    workload: Workload, tasks: dict[str, int], rate: float, request: Request
+) -> Placed | None:
+    """Counts placed for the largest rate, as large as they are at the rate given; None: no room."""
+    problem = workload.problem(tasks)
+    given = float(problem.rate[problem.spout].sum())
+    try:
+        plan = place(problem.scaled(rate / given), replace(request, objective="rate"))
+    except HeadraceError:
+        return None
+    return None if plan.refused else (tasks, problem, plan)
 
 
 def use_fewer_tasks(
@@ -100,13 +112,39 @@ def use_fewer_tasks(
         steps=request.steps,
         deadline=request.deadline,
     )
-    if trimmed is None or trimmed.sum() >= x.sum():
+    best = int(x.sum() if trimmed is None else min(x.sum(), trimmed.sum()))
+    packed = pack_fewest_tasks(load, rate / load.spout_rate, best, request.deadline)
+    for counts in (packed, trimmed):
+        if counts is None or counts.sum() >= x.sum():
+            continue
+        fewer = Filled(counts, rate / load.spout_rate, np.inf)
+        problem = workload.problem(fewer.tasks(load))
+        placed = place_sized_tasks(problem, fewer.node, request)
+        if thread_rate(problem, placed) >= rate * (1 - 1e-9):
+            return fewer.tasks(load), problem, placed
+    return scale_down(workload, load, found, rate, request)
+
+
+def scale_down(
+    workload: Workload, load: Load, found: Placed, rate: float, request: Request
+) -> Placed:
+    """A share of every component's tasks, placed for the rate, where that still carries it.
+
+    For rates that bandwidth limits: there many small tasks divide the load finely, and few do about
+    as well.
+    """
+    tasks = found[0]
+    least = count_tasks(load, rate / load.spout_rate, list_task_factors(load)[0]) or {}
+    if sum(tasks.values()) <= MANY * max(sum(least.values()), len(tasks)):
         return found
-    fewer = Filled(trimmed, rate / load.spout_rate, np.inf)
-    problem = workload.problem(fewer.tasks(load))
-    placed = place_sized_tasks(problem, fewer.node, request)
-    carried = thread_rate(problem, placed)
-    return (fewer.tasks(load), problem, placed) if carried >= rate * (1 - 1e-9) else found
+    for share in FEWER:
+        fewer = {name: max(least.get(name, 1), ceil(share * n)) for name, n in tasks.items()}
+        if request.deadline is not None and request.deadline():
+            break
+        placed = place_for_rate(workload, fewer, rate, request)
+        if placed is not None and thread_rate(placed[1], placed[2]) >= rate * (1 - 1e-9):
+            return placed
+    return found
 
 
 def list_task_factors(load: Load) -> list[Floats]:

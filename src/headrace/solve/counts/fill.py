@@ -123,11 +123,12 @@ def growth_of(
         return None
     problem = load.problem
     fixed = problem.cpu_fixed.T
+    # Copies of their own: kernels are compiled again for arrays that are read-only or a part.
     costs = TaskCosts(
         by_rate=np.ascontiguousarray((problem.demand[:, [CPU]] + problem.cpu_rate).T),
-        fixed=np.ascontiguousarray(fixed),
+        fixed=np.array(fixed, order="C"),
         thread=np.ascontiguousarray(THREAD - fixed),
-        cpu=problem.free[:, CPU],
+        cpu=problem.free[:, CPU].copy(),
         most=load.most,
         flow=count_flow(load.workload.flow, problem.rate),
     )

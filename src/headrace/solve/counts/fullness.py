@@ -15,7 +15,7 @@ import numpy as np
 
 from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU
-from headrace.solve.compiled import inlined, kernel
+from headrace.solve.compiled import ZERO, inlined, kernel
 from headrace.solve.counts.count_flow import DEPENDS, UNEVEN, CountFlow, grow_rates
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.state import State, put
@@ -275,7 +275,8 @@ def refresh_component(
     fullness.sums[SOFT] += (fullness.pace[c] / fullness.sums[SCALE]) ** STEEP
     if resized:
         for i in range(state.holders[c]):
-            refresh_node(terms, state, costs, fullness, int(state.holder[c, i]))
+            n = ZERO + int(state.holder[c, i])  # for 32 bits all would be compiled again
+            refresh_node(terms, state, costs, fullness, n)
 
 
 @kernel
