@@ -18,7 +18,7 @@ from headrace.model.problem import CPU, Assignment, Problem, StatedProof
 from headrace.model.progress import stop_wished
 
 EXACT_TASKS, EXACT_NODES = 60, 16  # up to here the optimum itself is tried for
-EXACT_STEPS = 20
+EXACT_STEPS, EXACT_COLUMNS = 20, 3_000  # larger ones stop too late
 SEARCH_STEPS = 20_000  # for a first plan that lets the proof cut
 MOST_PAIRS = 50_000_000  # of single tasks with measured shares: reading more takes too long
 PRICE_WORK = 400_000_000  # visits, about a second
@@ -121,7 +121,11 @@ def _crossing(problem: Problem, cheap: bool, deadline: Clock | None, thorough: b
         return Bound(figure, value, False, kind)
     start = least_crossing_search(instance, steps=SEARCH_STEPS, deadline=deadline)
     proof = least_crossing(
-        instance, start=None if start is None else start.x, steps=EXACT_STEPS, deadline=deadline
+        instance,
+        start=None if start is None else start.x,
+        steps=EXACT_STEPS,
+        deadline=deadline,
+        columns=EXACT_COLUMNS,
     )
     if proof.infeasible:
         return _impossible(figure)
