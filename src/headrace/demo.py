@@ -27,7 +27,7 @@ NODES = {"large": 400, "small-1": 200, "small-2": 200}  # points: cores of the f
 OPTIONS = {"sentences": 40_000, "tasks": 6}  # of word count, per batch
 # Java and Python take some batches to warm up. They count as warm once so many batches are about as
 # quick as so many before them, between the fewest and the most that are waited for.
-ALIKE, ABOUT, LEAST_COLD, MOST_COLD = 10, 0.97, 30, 48
+ALIKE, ABOUT, LEAST_COLD, MOST_COLD = 15, 0.97, 45, 75
 MEASURED = 8  # batches under each plan that make its figures
 AFTER = 12  # batches under the new plan, at least; the first ones have yet to settle
 SETTINGS = LoopSettings(objective="traffic", rule_options={"dwell_s": 0})
