@@ -111,7 +111,10 @@ def mutated(chance: random.Random) -> str:
 
 def change_value(document: Any, chance: random.Random) -> None:
     """Change one place of a document."""
-    holder, key = chance.choice(list(places(document)))
+    all_places = list(places(document))
+    if not all_places:  # a change before this one left nothing
+        return
+    holder, key = chance.choice(all_places)
     what = chance.random()
     if what < 0.6:
         holder[key] = other_value(holder[key], chance)

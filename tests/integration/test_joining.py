@@ -88,9 +88,12 @@ def test_a_node_that_joins_is_used_and_one_that_is_lost_is_replaced(tmp_path: Pa
         assert later, said
         assert "large" in nodes_in_use([*found[: found.index(later[0])], later[0]])
         assert found.index(later[0]) - joined_at < WITHIN
-        lost = next(e for e in found[lost_at:] if e.applied)
-        assert lost.cause == "lost"
-        assert found.index(lost) - lost_at < WITHIN
+        left_at = next(
+            i for i in range(lost_at, len(found)) if "large" not in nodes_in_use(found[: i + 1])
+        )
+        # On a busy machine the plan may be taken back before the loss is seen: that leaves it too.
+        assert found[left_at].cause in ("lost", "back")
+        assert left_at - lost_at < WITHIN
         app = load("word-count")
         assert app.counted(str(out)) == app.expected(BATCHES, sentences=400)
     finally:
