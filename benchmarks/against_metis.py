@@ -44,11 +44,12 @@ from headrace.model.arrays import Floats, Ints
 from headrace.solve.instance import Instance
 from headrace.solve.least_traffic.feasible import feasible
 from headrace.solve.least_traffic.search import least_crossing_search, polish
-from headrace.solve.proof.bound import crossing_bound
+from headrace.solve.proof.by_topology import crossing_bound_by_topology
 
 MOST_PAIRS = 20_000_000  # of tasks, in METIS's graph
 MOST_FOR_KAHYPAR = 10_000  # tasks
 MOST_TO_BOUND = 400  # components; with more, nothing says that any traffic must cross
+BOUND_WORK = 1e9  # visits, some seconds
 
 _Result = TypeVar("_Result")
 
@@ -273,7 +274,8 @@ def compare(case: Case, seed: int) -> Outcome:
     if found is None or not feasible(instance, found.x):
         raise SystemExit(f"no feasible plan for {case}, seed {seed}")
     total = instance.total_weight
-    bound = crossing_bound(instance)[0] if case.components <= MOST_TO_BOUND else 0.0
+    some = case.components <= MOST_TO_BOUND
+    bound = crossing_bound_by_topology(instance, work=BOUND_WORK)[0] if some else 0.0
     return Outcome(
         found.crossing / total,
         best / total,
@@ -352,4 +354,4 @@ def compile_kernels() -> None:
         found = least_crossing_search(instance, steps=10_000)
         assert found is not None
         polish(instance, found.x, steps=1)
-        crossing_bound(instance, steps=1)
+        crossing_bound_by_topology(instance, work=1.0)

@@ -86,7 +86,7 @@ def quotient(instance: Instance) -> Quotient:
     )
 
 
-def traffic_inside(q: Quotient, patterns: Ints) -> Floats:
+def traffic_inside(q: Quotient, patterns: Ints | Floats) -> Floats:
     """Traffic that each of the patterns [P, C] keeps inside its node."""
     y = patterns.astype(np.float64)
     a, b = q.edge_a, q.edge_b

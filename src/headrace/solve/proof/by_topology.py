@@ -19,6 +19,7 @@ from headrace.solve.instance import Instance
 from headrace.solve.proof.bound import few_node_classes, most_kept_at_all
 from headrace.solve.proof.certificate import Bounds, Estimate, in_plenty, kept_bounds
 from headrace.solve.proof.cores import connected_parts, cores_of
+from headrace.solve.proof.fractional_fills import Fills, bounds_by_fractions, fills_of
 from headrace.solve.proof.prices import Work
 from headrace.solve.symmetry import (
     Quotient,
@@ -31,6 +32,7 @@ from headrace.solve.symmetry import (
 WORK = 150_000_000  # visits by default, about half a second
 MOST_CLASSES = 400  # above, prices do not converge in time, and the quick bound is all there is
 FEW_CLASSES, FEW_IF_SCARCE = 40, 12  # up to here, prices converge to a good bound in a moment
+LARGE_CLASS = 20  # tasks on average: from here on it matters little that tasks are whole
 QUICK_ROUNDS, QUICK_WORK = 300, 50_000_000  # of the quick bound where prices follow, and visits
 FIRST_WORK = 500_000  # visits for a first bound, roughly, times the square of the classes
 SUFFICIENT = (
@@ -105,13 +107,23 @@ def _parts(q: Quotient) -> list[Quotient]:
 
 def _cores(part: Quotient, work: Work) -> list[_Core]:
     """The cores of a part, no bound of them computed yet; none where all of it fits one node."""
+    fills = _fills(part)
     cores: list[_Core] = []
-    for chosen in cores_of(part):
+    for chosen in cores_of(part) if fills is None else [np.arange(len(part.count))]:
         q = restrict_classes(part, chosen)
         total = float(traffic_inside(q, q.count[None])[0])
         if total > 0.0 and not _fits_one_node(q):
-            cores.append(_Core(total, _bounds(q, work), total, FIRST_WORK * len(chosen) ** 2))
+            first = FIRST_WORK * len(chosen) ** 2
+            cores.append(_Core(total, _bounds(q, fills, work), total, first))
     return cores
+
+
+def _fills(part: Quotient) -> list[Fills] | None:
+    """Fills in fractions of scarce nodes by large classes; None where whole tasks matter."""
+    small = part.count.sum() < LARGE_CLASS * len(part.count)
+    if small or len(part.count) > MOST_CLASSES or in_plenty(part):
+        return None
+    return fills_of(relaxed(part))
 
 
 def _fits_one_node(q: Quotient) -> bool:
@@ -121,10 +133,12 @@ def _fits_one_node(q: Quotient) -> bool:
     )
 
 
-def _bounds(q: Quotient, work: Work) -> Bounds:
+def _bounds(q: Quotient, fills: list[Fills] | None, work: Work) -> Bounds:
     """Bounds on the traffic kept: a quick one where prices take long, then ever better ones."""
     many = len(q.count) > MOST_CLASSES
-    if len(q.count) > (FEW_CLASSES if in_plenty(q) else FEW_IF_SCARCE):
+    if fills is not None:
+        yield from bounds_by_fractions(relaxed(q), fills, work)
+    elif len(q.count) > (FEW_CLASSES if in_plenty(q) else FEW_IF_SCARCE):
         rounds = None if many else QUICK_ROUNDS
         yield Estimate(most_kept_at_all(q, steps=rounds, deadline=work.deadline), 0.0)
         work.spend(QUICK_WORK)

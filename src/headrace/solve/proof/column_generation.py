@@ -200,10 +200,11 @@ def _close(
     tolerance = _tolerance(q)
     upper = prices.upper
     if not budget.spent():
+        known = list(master.patterns().astype(np.int64))
         outcome = maximise(
-            _program(q, master.of_class, master.pattern), budget.part(1), unit=unit or _scale(q)
+            _program(q, master.of_class, known), budget.part(1), unit=unit or _scale(q)
         )
-        plan = _better(q, plan, _patterns_of(master.of_class, master.pattern, outcome.solution))
+        plan = _better(q, plan, _patterns_of(master.of_class, known, outcome.solution))
     slack = FIRST_SLACK * prices.upper
     while True:
         value = _value(q, plan)

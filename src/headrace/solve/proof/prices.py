@@ -9,7 +9,7 @@ never more. What it says is a guess at the bound; `certificate` makes it one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,18 +60,18 @@ class Prices:
 
 @dataclass(slots=True, eq=False)
 class Master:
-    """The patterns known so far, each once."""
+    """The patterns known so far, each once; in fractions where `fractional_fills` makes them."""
 
     q: Quotient
     knapsacks: list[Knapsack]
     total: float  # all traffic
     unit: float  # the most that one task exchanges
-    pattern: list[Ints] = field(default_factory=list[Ints])
+    pattern: list[Ints | Floats] = field(default_factory=list[Ints | Floats])
     of_class: list[int] = field(default_factory=list[int])
     kept: list[float] = field(default_factory=list[float])
     known: set[tuple[int, bytes]] = field(default_factory=set[tuple[int, bytes]])
 
-    def add(self, j: int, patterns: Ints, most: int | None = None) -> int:
+    def add(self, j: int, patterns: Ints | Floats, most: int | None = None) -> int:
         """Take in patterns [P, C] for node class j, the first `most` new ones; how many."""
         new = 0
         for pattern, kept in zip(patterns, traffic_inside(self.q, patterns), strict=True):
@@ -86,9 +86,9 @@ class Master:
                 new += 1
         return new
 
-    def patterns(self) -> Ints:
+    def patterns(self) -> Floats:
         """All of them, [P, C]."""
-        return np.array(self.pattern, dtype=np.int64).reshape(-1, len(self.q.count))
+        return np.array(self.pattern, dtype=np.float64).reshape(-1, len(self.q.count))
 
     def keep(self, chosen: Ints) -> None:
         """Forget all patterns but the chosen."""
@@ -98,6 +98,10 @@ class Master:
         self.known = {
             (j, pattern.tobytes()) for j, pattern in zip(self.of_class, self.pattern, strict=True)
         }
+
+
+# Patterns [P, C] of every node class at some prices, and the most that one is worth [J].
+Grow = Callable[[Master, Floats, Work], tuple[Sequence[Ints | Floats], Floats]]
 
 
 def master_of(q: Quotient) -> Master:
@@ -112,13 +116,14 @@ def master_of(q: Quotient) -> Master:
 
 
 def converge(
-    master: Master, known: Prices | None, work: Work
+    master: Master, known: Prices | None, work: Work, grow: Grow | None = None
 ) -> Generator[None, None, Prices | None]:
     """Prices at which greed finds no pattern that pays more than its tasks' prices.
 
     Starts from prices known; None where the work is spent before there are any. Pauses after every
-    round.
+    round. `grow` may find patterns in another way than greed.
     """
+    grow = grow or grow_by_greed
     q, tolerance = master.q, 1e-9 * master.total
     # What they are worth to nodes may have changed: more patterns are known.
     best = None if known is None else replace(known, guess=np.inf)
@@ -132,7 +137,7 @@ def converge(
         added, smoothing = 0, 0.0 if best is None else SMOOTHING
         while True:
             trial = task if best is None else smoothing * best.task + (1 - smoothing) * task
-            found, worth = _grow(master, trial, work)
+            found, worth = grow(master, trial, work)
             guess = float(trial @ q.count + worth @ q.nodes)
             if best is None or guess < best.guess - tolerance:
                 best = Prices(trial, worth, guess, value)
@@ -162,7 +167,7 @@ def without_pause(prices: Generator[None, None, Prices | None]) -> Prices | None
             return end.value
 
 
-def _grow(master: Master, price: Floats, work: Work) -> tuple[list[Ints], Floats]:
+def grow_by_greed(master: Master, price: Floats, work: Work) -> tuple[Sequence[Ints], Floats]:
     """Patterns that greed finds at these prices, by node class.
 
     And the most that one is worth, those known before included.
@@ -191,7 +196,7 @@ def solve_master(master: Master, penalty: float) -> tuple[float, Floats, Floats,
     classes, node_classes = len(q.count), len(q.nodes)
     on_node = np.zeros((node_classes, patterns + classes))
     on_node[master.of_class, np.arange(patterns)] = 1.0
-    placed = np.concatenate([master.patterns().T.astype(np.float64), np.eye(classes)], axis=1)
+    placed = np.concatenate([master.patterns().T, np.eye(classes)], axis=1)
     small = placed.size <= SMALL_PROGRAM
     result = highs.solve_linear_program(
         np.concatenate([-np.array(master.kept), np.full(classes, penalty)]) / master.unit,
