@@ -48,7 +48,7 @@ def find_few_tasks(
             plan = place(faster, replace(request, objective="traffic"))
         except HeadraceError:
             continue
-        if not plan.refused and thread_rate(faster, plan) >= rate * (1 - 1e-9):
+        if not plan.refused and carries((tasks, faster, plan), rate):
             return tasks, problem, plan
     return None
 
@@ -119,16 +119,16 @@ def use_fewer_tasks(
             continue
         fewer = Filled(counts, rate / load.spout_rate, np.inf)
         problem = workload.problem(fewer.tasks(load))
-        placed = place_sized_tasks(problem, fewer.node, request)
-        if thread_rate(problem, placed) >= rate * (1 - 1e-9):
-            return fewer.tasks(load), problem, placed
+        placed = fewer.tasks(load), problem, place_sized_tasks(problem, fewer.node, request)
+        if carries(placed, rate):
+            return placed
     return scale_down(workload, load, found, rate, request)
 
 
 def scale_down(
     workload: Workload, load: Load, found: Placed, rate: float, request: Request
 ) -> Placed:
-    """A share of every component's tasks, placed for the rate, where that still carries it.
+    """A share of every component's tasks, then fewer of one after another, placed for the rate.
 
     For rates that bandwidth limits: there many small tasks divide the load finely, and few do about
     as well.
@@ -139,12 +139,32 @@ def scale_down(
         return found
     for share in FEWER:
         fewer = {name: max(least.get(name, 1), ceil(share * n)) for name, n in tasks.items()}
-        if request.deadline is not None and request.deadline():
+        placed = place_carrying(workload, fewer, rate, request)
+        if placed is not None:
+            found = placed
             break
-        placed = place_for_rate(workload, fewer, rate, request)
-        if placed is not None and thread_rate(placed[1], placed[2]) >= rate * (1 - 1e-9):
-            return placed
+    for name in sorted(tasks, key=lambda name: least.get(name, 1) - found[0][name]):
+        low = least.get(name, 1)
+        while low < found[0][name]:
+            middle = (low + found[0][name]) // 2
+            placed = place_carrying(workload, {**found[0], name: middle}, rate, request)
+            low, found = (middle + 1, found) if placed is None else (low, placed)
     return found
+
+
+def place_carrying(
+    workload: Workload, tasks: dict[str, int], rate: float, request: Request
+) -> Placed | None:
+    """Counts placed so that they carry a rate; None if that is not found, or in time."""
+    if request.deadline is not None and request.deadline():
+        return None
+    placed = place_for_rate(workload, tasks, rate, request)
+    return placed if placed is not None and carries(placed, rate) else None
+
+
+def carries(placed: Placed, rate: float) -> bool:
+    """Whether tasks carry a rate where they are."""
+    return thread_rate(placed[1], placed[2]) >= rate * (1 - 1e-9)
 
 
 def list_task_factors(load: Load) -> list[Floats]:

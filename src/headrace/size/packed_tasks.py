@@ -1,8 +1,10 @@
-"""The fewest tasks that carry a rate, on small workloads: all counts tried, from few to many.
+"""The fewest tasks that carry a rate, on small workloads: exactly, in one of two ways.
 
 Where nodes are full almost to the last percent, whether counts can be packed hangs on the size of
-their tasks, and a search that changes one count at a time finds no way from one to the next. How
-counts fill the nodes is quickly seen there, since only few ways waste so little.
+their tasks, and a search that changes one count at a time finds no way from one to the next. Where
+a task takes the same of every node, all counts are tried from few to many: how they fill the nodes
+is quickly seen, since only few ways waste so little. Elsewhere, and where counts are too many, an
+integer program chooses counts and nodes at once.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from headrace.model.arrays import Floats, Ints
 from headrace.model.problem import CPU
 from headrace.model.sizable import Load
 from headrace.solve.classes import classes_of
+from headrace.solve.counts.fewest_tasks import SharedWork, find_fewest_tasks
 from headrace.solve.rate.full_nodes import fill_to_capacity
 
 MOST_COUNTS = 4_000  # that could have to be tried
@@ -29,16 +32,36 @@ def pack_fewest_tasks(
     """Counts [C, N] that carry a factor with fewer than `enough` tasks; None if none are found."""
     least = least_counts(load, factor)
     extra = enough - int(least.sum())
-    if extra <= 0 or load.copied or comb(extra - 1 + len(least), len(least)) > MOST_COUNTS:
+    if extra <= 0 or load.copied:
         return None
+    same = all(bool((points == points[:, :1]).all()) for points in (load.by_rate, load.fixed))
+    if same and comb(extra - 1 + len(least), len(least)) <= MOST_COUNTS:
+        return try_all_counts(load, factor, least, extra, deadline)
+    problem = load.problem
+    tasks = SharedWork(
+        work=factor * load.by_rate,
+        fixed=load.fixed,
+        demand=problem.demand,
+        room=problem.free,
+        thread=load.thread,
+        fits=load.fits,
+        apart=problem.apart,
+        least=least,
+        most=load.most,
+    )
+    return find_fewest_tasks(tasks, enough, deadline)
+
+
+def try_all_counts(
+    load: Load, factor: float, least: Ints, extra: int, deadline: Callable[[], bool] | None
+) -> Ints | None:
+    """The first counts [C, N] that can be packed, with fewer than `extra` more than the least."""
     instance = replace(classes_of(load.problem).instance, allowed=load.fits)
-    first = np.array([np.argmax(instance.node_type == y) for y in range(len(instance.demand))])
-    by_rate, fixed = load.by_rate[:, first].T, load.fixed[:, first].T  # [Y, C]
     for number, count in enumerate(counts_from(least, load.most, extra)):
         if number >= TRIES or (deadline is not None and deadline()):
             return None
         demand = instance.demand.copy()
-        demand[:, :, CPU] = factor * by_rate / count + fixed
+        demand[:, :, CPU] = factor * load.by_rate[:, 0] / count + load.fixed[:, 0]
         threads = load.thread * (1 + 1e-9) >= demand[instance.node_type, :, CPU].T
         some = replace(instance, count=count, demand=demand, allowed=load.fits & threads)
         found = fill_to_capacity(some)
