@@ -90,6 +90,16 @@ def test_a_split_beside_the_spouts_gets_everything() -> None:
     assert settled.share[problem.tasks_of(1)].tolist() == [1, 0, 0, 0]
 
 
+def test_shares_that_were_measured_under_one_plan_say_nothing_of_another() -> None:
+    content = word_count()
+    content["streams"].append({"from": "sentence", "to": "split", "shares": [0, 0.5, 0.5, 0]})
+    problem = problem_of(content)
+    settled = settle(problem, plan_of(problem, FOR_TRAFFIC))
+    assert settled.share[problem.tasks_of(1)].tolist() == [1, 0, 0, 0]
+    left_out = "streams: sentence -> split: shares left out: a load-aware shuffle"
+    assert any(note.startswith(left_out) for note in problem.notes)
+
+
 def test_a_task_on_the_node_comes_before_one_in_the_rack() -> None:
     content = word_count()
     content["cluster"]["nodes"] = {f"n{i}": {"rack": "r1", "slots": 2} for i in (1, 2, 3)}

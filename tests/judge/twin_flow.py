@@ -53,7 +53,7 @@ class Flow:
         self.rate = self._rates()
         self.share = self._shares()
         self.near: dict[int, dict[str, dict[str, float]]] = {}  # of an edge: who sends what to whom
-        if any(edge.grouping == "load-aware" and not edge.shares for edge in self.edges):
+        if any(edge.grouping == "load-aware" for edge in self.edges):
             self._settle()
         self.pairs = [pair for pair in self._all_pairs() if pair[0] in placed and pair[1] in placed]
         self.used_nodes = [
@@ -107,6 +107,8 @@ class Flow:
                         "stream", entry["stream"]
                     ) == entry["stream"]:
                         found |= {key: row[key] for key in found if key in row}
+                if entry["grouping"] == "load-aware":
+                    found["shares"] = None  # whatever was measured under another plan
                 shares = found["shares"] and [
                     share / sum(found["shares"]) for share in found["shares"]
                 ]
@@ -193,7 +195,7 @@ class Flow:
             before = dict(self.share)
             for target in self.components:
                 into = [e for e in self.edges if e.target == target]
-                if any(e.grouping == "load-aware" and not e.shares for e in into):
+                if any(e.grouping == "load-aware" for e in into):
                     self._settle_target(target, into)
             if all(abs(before[task] - share) < 1e-13 for task, share in self.share.items()):
                 return
@@ -207,7 +209,7 @@ class Flow:
         for edge in into:
             if (edge.source, target) in self.covered:
                 continue
-            if edge.grouping == "load-aware" and not edge.shares:
+            if edge.grouping == "load-aware":
                 aware.append(edge)
                 continue
             for task, copies in zip(self.tasks[target], self._copies(edge), strict=True):

@@ -62,7 +62,7 @@ class Crossing:
 
 def stream_crossing(problem: Problem, workers: Workers, stream: Stream) -> Crossing:
     """What a stream sends where: rates times shares per worker, never task by task."""
-    if stream.grouping == LOAD_AWARE and stream.shares is None:
+    if stream.grouping == LOAD_AWARE:
         return _near_crossing(problem, workers, stream)
     nodes, racks = len(problem.nodes), len(problem.racks)
     source, target = problem.tasks_of(stream.source), problem.tasks_of(stream.target)

@@ -39,14 +39,14 @@ PASSES = 20  # over the tasks of a level that still have room
 
 def is_load_aware(problem: Problem) -> bool:
     """Whether the traffic of a plan depends on where its tasks are, by load-aware streams."""
-    return any(s.grouping == LOAD_AWARE and s.shares is None for s in problem.streams)
+    return any(s.grouping == LOAD_AWARE for s in problem.streams)
 
 
 def settle(problem: Problem, assignment: Assignment) -> Problem:
     """The problem as this plan makes it; the same one if nothing in it is load-aware."""
     if not is_load_aware(problem):
         return problem
-    aware = [s for s in problem.streams if s.grouping == LOAD_AWARE and s.shares is None]
+    aware = [s for s in problem.streams if s.grouping == LOAD_AWARE]
     pairs = sum(int(problem.tasks[s.source] * problem.tasks[s.target]) for s in aware)
     if pairs > MOST_PAIRS:
         raise Unsupported(
@@ -134,7 +134,7 @@ def _take_shares(
         return  # its shares are those of its groupings
     tasks = problem.tasks_of(component)
     received = measured[tasks].copy()
-    aware = [s for s in streams if s.grouping == LOAD_AWARE and s.shares is None]
+    aware = [s for s in streams if s.grouping == LOAD_AWARE]
     for stream in streams:
         if not any(stream is a for a in aware):
             received += stream.tuples_per_s * stream.received(tasks.stop - tasks.start)

@@ -263,7 +263,11 @@ def _measured_streams(
             if entry.tuples_per_s is not None:
                 notes.append(f"{label}: rate derived -> {entry.tuples_per_s:g} tuples/s")
                 links[s] = replace(links[s], measured=entry.tuples_per_s)
-            if entry.shares is not None and stream.grouping != "all":
+            if entry.shares is not None and stream.grouping == "load-aware":
+                notes.append(
+                    f"{label}: shares left out: a load-aware shuffle divides tuples by the plan"
+                )
+            elif entry.shares is not None and stream.grouping != "all":
                 if len(entry.shares) == stated[stream.target] != q:
                     notes.append(
                         f"{label}: shares left out, since they are of {len(entry.shares)} tasks "
