@@ -11,7 +11,8 @@ from headrace.control.choice import Choice, Decision
 from headrace.control.loop import step
 from headrace.control.planning import LoopSettings, plan_again
 from headrace.errors import InvalidInput
-from headrace.model.problem import UNPLACED
+from headrace.model.plan import counts_section
+from headrace.model.problem import UNPLACED, Assignment
 from headrace.model.simulation_sections import Event
 from tests.control.worlds import run_all, word_count, world_of
 
@@ -129,6 +130,22 @@ def test_a_hot_key_and_a_wrong_profile_are_seen_as_measured() -> None:
     count = after.tasks_of(after.components.index("count"))
     assert after.share[count].tolist() == pytest.approx([0.4 / 3, 0.6, 0.4 / 3, 0.4 / 3])
     assert world.intervals[-1].use == pytest.approx(28_000 * 0.6 * 0.05 / 1000, abs=0.2)
+
+
+def test_with_a_hot_key_other_counts_than_those_of_the_file_can_be_planned() -> None:
+    world = world_of(word_count(), [Event(at=10, hot="count.2", share=0.6)], resizable=True)
+    world.wait(60)
+    seen = world.look().problem
+    problem = world.truth.problem({**counts_section(seen), "count": 3})
+    world.running = (problem, Assignment(np.zeros(9, np.int64), np.zeros(9, np.int64)))
+    workload = world.look().workload
+    assert workload is not None
+    for count in (1, 2, 4, 5):
+        planned = workload.problem({**counts_section(seen), "count": count})
+        assert any("shares left out, since they are of 3 tasks" in note for note in planned.notes)
+    shares = workload.problem({**counts_section(seen), "count": 3}).task_share
+    assert shares is not None
+    assert shares.max() == pytest.approx(0.6)
 
 
 def test_wrong_events_are_named() -> None:

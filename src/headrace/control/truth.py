@@ -77,8 +77,19 @@ class Truth:
         cluster = document.cluster or Cluster(nodes={})
         update: dict[str, Any] = {"cluster": cluster.model_copy(update={"nodes": up})}
         if self.hot:
+            # Shares are of the tasks there are now, so those are what the file has to say.
+            update |= with_components(document, self._components(document, tasks))
             update["streams"] = self._streams(document, tasks)
         return document.model_copy(update=update)
+
+    def _components(self, document: Document, tasks: Mapping[str, int]) -> dict[str, Component]:
+        """The components with these counts, and the same CPU in all."""
+        found: dict[str, Component] = {}
+        for c in components_of(replace(self.inputs, document=document), {})[1]:
+            count = tasks[c.name]
+            cpu = None if c.spec.cpu is None else c.spec.cpu * c.spec.tasks / count
+            found[c.name] = c.spec.model_copy(update={"tasks": count, "cpu": cpu})
+        return found
 
     def _streams(self, document: Document, tasks: Mapping[str, int]) -> tuple[MeasuredStream, ...]:
         """What was measured of streams, with the shares of hot keys."""

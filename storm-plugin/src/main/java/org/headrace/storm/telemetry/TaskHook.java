@@ -1,10 +1,11 @@
 package org.headrace.storm.telemetry;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLongArray;
-import java.util.concurrent.atomic.LongAdder;
 import org.apache.storm.hooks.BaseTaskHook;
 import org.apache.storm.hooks.info.BoltExecuteInfo;
 import org.apache.storm.hooks.info.EmitInfo;
@@ -19,7 +20,7 @@ import org.apache.storm.task.TopologyContext;
  * topology.auto.task.hooks: [org.headrace.storm.telemetry.TaskHook]
  * headrace.telemetry.folder: /var/storm/headrace/telemetry   # absent: nothing is counted
  * headrace.telemetry.secs: 10
- * headrace.telemetry.sample: 200      # the size of every so many tuples is taken; 0: of none
+ * headrace.telemetry.sample: 200      # the size of every so many tuples is taken, of fewer on busy streams; 0: of none
  * </pre>
  */
 public final class TaskHook extends BaseTaskHook {
@@ -27,29 +28,82 @@ public final class TaskHook extends BaseTaskHook {
     private static final int FRAME_BYTES = 10;
     private static final int ANCHOR_BYTES = 16;
 
+    /** A size is taken at most about once in so long: on a busy stream that is enough, and serialising costs. */
+    private static final long SAMPLE_NANOS = 20_000_000;
+
+    /**
+     * A row of counters. Nearly always the executor's own thread counts, which needs no lock and no fence; an author
+     * may emit on other threads too, and those count beside it.
+     */
+    static final class Counts {
+        private static final VarHandle OWN = MethodHandles.arrayElementVarHandle(long[].class);
+        private final long[] own;
+        private final AtomicLongArray others;
+
+        Counts(int length) {
+            own = new long[length];
+            others = new AtomicLongArray(length);
+        }
+
+        void add(int i, boolean byOwner) {
+            if (byOwner) {
+                OWN.setRelease(own, i, own[i] + 1);
+            } else {
+                others.getAndIncrement(i);
+            }
+        }
+
+        long get(int i) {
+            return (long) OWN.getAcquire(own, i) + others.get(i);
+        }
+
+        int length() {
+            return own.length;
+        }
+    }
+
     /** What went over one stream. */
     static final class Sent {
-        final AtomicLongArray byTask; // shifted by one: -1 is Storm's own
+        final Counts byTask; // shifted by one: -1 is Storm's own
+        final boolean system;
         final boolean anchored;
         volatile long sampled;
         volatile long sampledBytes;
+        private int every;
         private int next;
+        private long lastNanos;
 
-        Sent(int tasks, boolean anchored) {
-            byTask = new AtomicLongArray(tasks);
-            this.anchored = anchored;
+        Sent(int tasks, int every, boolean system, boolean acked) {
+            byTask = new Counts(tasks);
+            this.every = every;
+            this.system = system;
+            anchored = acked && !system;
         }
 
         double meanBytes() {
             return sampled == 0 ? 0 : (double) sampledBytes / sampled;
         }
+
+        /** Let more tuples pass before the next where they come quickly, fewer where they do not. */
+        private void waitForNext(int least) {
+            long now = System.nanoTime();
+            if (now - lastNanos < SAMPLE_NANOS) {
+                every = Math.min(2 * every, 1 << 20);
+            } else if (now - lastNanos > 4 * SAMPLE_NANOS) {
+                every = Math.max(every / 2, least);
+            }
+            lastNanos = now;
+            next = every - 1;
+        }
     }
 
     private record Last(String stream, Sent sent) { }
 
+    private static final int EXECUTED = 0;
+    private static final int EMITTED = 1;
+
     private final Map<String, Sent> sent = new ConcurrentHashMap<>();
-    final LongAdder executed = new LongAdder();
-    final LongAdder emitted = new LongAdder();
+    private final Counts done = new Counts(2);
     volatile Thread thread;
     private Writer writer;
     private KryoValuesSerializer serializer;
@@ -81,27 +135,36 @@ public final class TaskHook extends BaseTaskHook {
         return sent;
     }
 
+    long executed() {
+        return done.get(EXECUTED);
+    }
+
+    long emitted() {
+        return done.get(EMITTED);
+    }
+
     @Override
     public void emit(EmitInfo info) {
         if (writer == null) {
             return;
         }
         Sent here = sentOver(info.stream);
+        if (spout && thread == null && !here.system) {
+            thread = Thread.currentThread();
+        }
+        boolean own = Thread.currentThread() == thread;
         boolean any = false;
         for (Integer task : info.outTasks) {
             if (task != null && task + 1 < tasks) {
-                here.byTask.getAndIncrement(task + 1);
+                here.byTask.add(task + 1, own);
                 any = true;
             }
         }
-        if (!info.stream.startsWith("__")) {
-            emitted.increment();
-            if (spout && thread == null) {
-                thread = Thread.currentThread();
-            }
+        if (!here.system) {
+            done.add(EMITTED, own);
         }
         if (any && sample > 0 && --here.next < 0) {
-            here.next = sample - 1;
+            here.waitForNext(sample);
             measure(here, info.values);
         }
     }
@@ -111,7 +174,7 @@ public final class TaskHook extends BaseTaskHook {
         if (known.stream().equals(stream)) {
             return known.sent();
         }
-        Sent found = sent.computeIfAbsent(stream, s -> new Sent(tasks, acked && !s.startsWith("__")));
+        Sent found = sent.computeIfAbsent(stream, s -> new Sent(tasks, sample, s.startsWith("__"), acked));
         last = new Last(stream, found);
         return found;
     }
@@ -130,10 +193,10 @@ public final class TaskHook extends BaseTaskHook {
     @Override
     public void boltExecute(BoltExecuteInfo info) {
         if (writer != null) {
-            executed.increment();
             if (thread == null) {
                 thread = Thread.currentThread();
             }
+            done.add(EXECUTED, Thread.currentThread() == thread);
         }
     }
 

@@ -111,8 +111,8 @@ final class Writer {
         Map<Thread, Long> executed = new HashMap<>();
         Map<Integer, long[]> done = new TreeMap<>();
         hooks.forEach((task, hook) -> {
-            long in = since("in " + task, hook.executed.sum());
-            long out = since("out " + task, hook.emitted.sum());
+            long in = since("in " + task, hook.executed());
+            long out = since("out " + task, hook.emitted());
             done.put(task, new long[] {in, out});
             if (hook.thread != null) {
                 executed.merge(hook.thread, in + out, Long::sum);
