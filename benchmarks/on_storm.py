@@ -5,7 +5,9 @@ Storm's settings are its defaults, unless a row says `shuffle even`: then load-a
 
 - Traffic and CPU: word count at a fixed rate under storm-even's plan is measured; from that, the
   traffic and the CPU of headrace's plan are predicted, put into force, and measured.
-- Hook: word count as fast as it goes, in one worker, with and without the hook, in turns.
+- Hook: word count as fast as it goes, in one worker, with and without the hook, in turns. Here the
+  worker's Java compiles as it does by default; elsewhere a local cluster's Java does so less well
+  (`TieredStopAtLevel=1`), which makes counting far more expensive than it is on real clusters.
 - Throughput: word count with 500 bytes a tuple as fast as it goes, under Storm's default scheduler
   and under headrace's plan for the rate, in turns; at 100 Mbit/s a node, and at 8, where two cores
   are not what limits it. `exclamation` without a payload is the case where nothing is to be gained:
@@ -43,6 +45,7 @@ from headrace.storm.home import storm_nodes
 from headrace.storm.jars import find_jars
 from headrace.storm.java import kill_topology, submit_example
 from headrace.storm.local import StormCluster, has_namespaces, local_storm
+from headrace.storm.messaging import sending_price
 from headrace.storm.service import answering
 from headrace.storm.state import State, current_plan, describe, misplaced, plans_for_nimbus
 from headrace.storm.world import OnStorm
@@ -118,19 +121,22 @@ class Ground:
         (folder / "state.json").write_text((self.world.store / "state.json").read_text())
         time.sleep(WINDOWS_S)
         world.gather()
-        names = tuple(t.name for t in self.state().topologies)
-        question = Question(10, "average", names, prefixed=False)
+        state = self.state()
+        question = Question(10, "average", tuple(t.name for t in state.topologies), prefixed=False)
         found = dict(observe_small(folder / "telemetry", question).sections)
+        price = sending_price(folder / "telemetry", state, found["traffic"])
+        print(f"  a tuple to another worker costs {price} ms of CPU", file=sys.stderr)
+        found |= {} if price is None else {"send_cpu_ms": price}
         return {**found, "cpu_by_node": cpu_by_node(folder / "telemetry")}
 
     def acked(self, name: str) -> int:
         files = (self.measures / name).glob("[!.]*.json")
         return sum(json.loads(file.read_text())["acked"] for file in files)
 
-    def throughput(self, name: str) -> float:
+    def throughput(self, name: str, warm_up_s: float = 10) -> float:
         """Tuples of the spouts per second that were acknowledged, over a turn."""
         wait(lambda: self.acked(name) > 1000, "the first thousand tuples")
-        time.sleep(10)
+        time.sleep(warm_up_s)
         begun, before = time.monotonic(), self.acked(name)
         time.sleep(TURN_S)
         return (self.acked(name) - before) / (time.monotonic() - begun)
@@ -236,14 +242,15 @@ def row(what: str, predicted: float, measured: float) -> Row:
 def hook_cost(on: Ground) -> Row:
     """The share of throughput that the hook takes."""
     base = {"rate": 0, "topology.workers": 1, "topology.acker.executors": 1,
-            "topology.max.spout.pending": 500}  # fmt: skip
+            "topology.max.spout.pending": 500,
+            "topology.worker.childopts": "-XX:TieredStopAtLevel=4"}  # fmt: skip
     found: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(TURNS):
         for hook in (True, False):
             off = {} if hook else {"topology.auto.task.hooks": []}
             name = on.submit("word-count", {**base, **off})
             on.put_in_force("headrace", "nodes", {})
-            found[hook].append(on.throughput(name))
+            found[hook].append(on.throughput(name, warm_up_s=30))
             on.end(name)
     with_hook, without = (statistics.median(found[hook]) for hook in (True, False))
     share = 1 - with_hook / without

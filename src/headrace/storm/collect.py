@@ -13,7 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from headrace.model.files import write_whole
 from headrace.model.telemetry import KINDS, VERSION, Writer
+from headrace.storm.messaging import KIND
 
 KEEP = 2000  # files of a kind: hours of them
 
@@ -32,9 +34,23 @@ def collect(source: Path, store: Path, names: Mapping[str, Mapping[str, str]], a
         for old in sorted((store / kind).glob("*.parquet"))[:-KEEP]:
             old.unlink(missing_ok=True)
     writer.flush()
+    read += collect_workers(source / KIND, store / KIND, f"{round(at_s * 1000):015d}")
     for file in read:  # after a crash before this they are gathered again; a sample counts once
         file.unlink(missing_ok=True)
     return gathered
+
+
+def collect_workers(source: Path, store: Path, name: str) -> list[Path]:
+    """Gather what workers said of themselves; gives the files that were read."""
+    files = [file for file in sorted(source.glob("*.jsonl")) if file.name[0] != "."]
+    rows = [row for file in files for row in read_lines(file)]
+    if rows:
+        store.mkdir(parents=True, exist_ok=True)
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        write_whole(store / f"{name}.jsonl", lines)
+    for old in sorted(store.glob("*.jsonl"))[:-KEEP]:
+        old.unlink(missing_ok=True)
+    return files
 
 
 def read_lines(file: Path) -> list[dict[str, Any]]:

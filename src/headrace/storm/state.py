@@ -218,6 +218,8 @@ def describe(
         describe_topology(r, acks and is_acked(r, several, measured)) for r in state.topologies
     ]
     content: dict[str, Any] = {"format": FORMAT, **rest, "cluster": describe_cluster(state, known)}
+    if "send_cpu_ms" in measured:
+        content["options"] = price_messages(rest.get("options", {}), measured["send_cpu_ms"])
     if len(topologies) == 1:
         content["topology"] = topologies[0]
     else:
@@ -246,6 +248,12 @@ def describe(
     if streams:
         content["streams"] = streams
     return content
+
+
+def price_messages(options: Mapping[str, Any], price: float) -> dict[str, Any]:
+    """Options with the measured price of a tuple to another worker, unless they state one."""
+    measured = {"send_worker_cpu_ms": price, "send_node_cpu_ms": price}
+    return {**options, "judge": {**measured, **options.get("judge", {})}}
 
 
 def is_acked(running: Running, several: bool, measured: Mapping[str, Any]) -> bool:

@@ -32,6 +32,7 @@ from headrace.model.read import validated
 from headrace.planner import Plan
 from headrace.storm.answering import PLANS, STATE
 from headrace.storm.collect import collect
+from headrace.storm.messaging import sending_price
 from headrace.storm.state import (
     PROTOCOL,
     State,
@@ -161,6 +162,8 @@ class OnStorm:
         except HeadraceError:
             return False, self.measured_before()
         kept = {key: sections[key] for key in ("profile", "streams", "traffic") if key in sections}
+        price = sending_price(folder, state, kept.get("traffic", ()), since_ms)
+        kept |= {} if price is None else {"send_cpu_ms": price}
         write_whole(self.store / MEASURED, json.dumps(kept))
         return True, kept
 

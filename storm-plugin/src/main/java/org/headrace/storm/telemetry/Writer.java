@@ -2,6 +2,7 @@ package org.headrace.storm.telemetry;
 
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadInfo;
 import java.lang.management.ThreadMXBean;
 import java.net.InetAddress;
 import java.nio.file.Files;
@@ -36,6 +37,8 @@ final class Writer {
     private final Map<Integer, String> components;
     private final Map<Integer, TaskHook> hooks = new ConcurrentHashMap<>();
     private final Map<String, Long> before = new HashMap<>();
+    private final int port;
+    private long writtenMs = System.currentTimeMillis();
     private int number;
 
     /** The writer of this worker; a local cluster has several workers in one process. */
@@ -57,6 +60,7 @@ final class Writer {
         folder = Path.of(String.valueOf(conf.get("headrace.telemetry.folder")));
         // The time first: files are read in the order of their names.
         name = Long.toString(System.currentTimeMillis(), 36) + "-" + node + "-" + key;
+        port = context.getThisWorkerPort();
         components = new TreeMap<>(context.getTaskToComponent());
         Map<String, Integer> counts = new HashMap<>();
         components.forEach((task, component) ->
@@ -133,7 +137,36 @@ final class Writer {
         });
         store("tasks", tasks);
         store("edges", edges);
+        store("workers", List.of(workerRow(now)));
         number++;
+    }
+
+    /** What this worker spent on messages to and from others: executors' own threads do not see it. */
+    private Map<String, Object> workerRow(String now) {
+        double ms = 0;
+        for (ThreadInfo thread : THREADS.getThreadInfo(THREADS.getAllThreadIds())) {
+            if (thread != null && carriesMessages(thread.getThreadName())) {
+                long nanos = THREADS.getThreadCpuTime(thread.getThreadId());
+                ms += nanos < 0 ? 0 : since("messages " + thread.getThreadId(), nanos) / 1e6;
+            }
+        }
+        long nowMs = System.currentTimeMillis();
+        Map<String, Object> row = new LinkedHashMap<>();
+        row.put("version", VERSION);
+        row.put("event_time", now);
+        row.put("topology", topology);
+        row.put("node", node);
+        row.put("port", port);
+        row.put("seconds", (nowMs - writtenMs) / 1000.0);
+        row.put("messaging_ms", ms);
+        writtenMs = nowMs;
+        return row;
+    }
+
+    /** Threads that serialise and send, and that receive and deserialise, as Storm 2 calls them. */
+    static boolean carriesMessages(String thread) {
+        return thread.equals("Worker-Transfer") || thread.startsWith("client-worker")
+            || thread.startsWith("Netty-server") && thread.contains("-worker");
     }
 
     private double spentMs(Thread thread) {
