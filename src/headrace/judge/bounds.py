@@ -18,7 +18,7 @@ from headrace.model.problem import CPU, Assignment, Problem, StatedProof
 from headrace.model.progress import stop_wished
 
 EXACT_TASKS, EXACT_NODES = 60, 16  # up to here the optimum itself is tried for
-EXACT_STEPS, EXACT_COLUMNS = 20, 3_000  # larger ones stop too late
+EXACT_STEPS, EXACT_COLUMNS = 20, 1_000  # larger ones stop too late
 SEARCH_STEPS = 20_000  # for a first plan that lets the proof cut
 MOST_PAIRS = 50_000_000  # of single tasks with measured shares: reading more takes too long
 PRICE_WORK = 400_000_000  # visits, about a second
