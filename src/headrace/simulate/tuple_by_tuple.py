@@ -18,7 +18,7 @@ from headrace.solve.simulation import state as at
 from headrace.solve.simulation.state import Run
 from headrace.solve.simulation.tuples import advance, set_rate
 
-MOST_TUPLES = 1 << 26  # in memory at a time; a plan with more is far beyond what it sustains
+MOST_TUPLES = 1 << 24  # in memory at a time; a plan with more is far beyond what it sustains
 
 # What happens at a moment: it changes the run, or gives one with other arrays.
 Action = Callable[[Run], Run]
