@@ -79,11 +79,11 @@ def _program(
     mine = owner[level]
     # Rows as (which, columns, values, least, most): the tasks of a level are all placed, a class
     # has one level, there are fewer than enough, apart ones are alone, nodes are not too full.
-    every, alone = np.full(len(owner), 0), shared.apart[mine]
+    first_row, alone = np.zeros_like(owner), shared.apart[mine]
     blocks = [
         (chosen, chosen, -number, np.zeros(len(owner)), np.zeros(len(owner))),
         (owner, chosen, np.ones(len(owner)), np.ones(classes), np.ones(classes)),
-        (every, chosen, number, np.zeros(1), np.array([enough - 1.0])),
+        (first_row, chosen, number, np.zeros(1), np.array([enough - 1.0])),
         (
             (mine * nodes + node)[alone],
             placed[alone],
