@@ -186,3 +186,24 @@ def test_measurements_after_a_change_are_planned_on(trial: Trial, tmp_path: Path
     assert entry.rate_per_s == pytest.approx(200, rel=0.02)
     assert not list((trial.world.source / "tasks").glob("*.jsonl"))
     assert "inter_node_traffic" in entry.measured
+
+
+def test_the_price_of_messages_is_kept_while_hardly_any_are_sent(
+    trial: Trial, tmp_path: Path
+) -> None:
+    trial.world.source = tmp_path / "workers"
+    trial.send(word_count())
+    decide(trial.world, SETTINGS)
+    running = trial.follow(word_count())
+    (trial.world.store / "measured.json").write_text('{"send_cpu_ms": 0.02}')
+    trial.now += 35
+    for _ in range(8):
+        trial.now += 10
+        samples(trial.world.source, trial.now, 100.0)  # which says nothing of messages
+        trial.world.gather()
+    trial.send(running)
+    state = trial.world.state()
+    assert state is not None
+    fresh, measured = trial.world.measure(state)
+    assert fresh
+    assert measured["send_cpu_ms"] == 0.02

@@ -163,6 +163,8 @@ class OnStorm:
             return False, self.measured_before()
         kept = {key: sections[key] for key in ("profile", "streams", "traffic") if key in sections}
         price = sending_price(folder, state, kept.get("traffic", ()), since_ms)
+        if price is None:  # a plan that sends hardly anything must not be left for want of a price
+            price = self.measured_before().get("send_cpu_ms")
         kept |= {} if price is None else {"send_cpu_ms": price}
         write_whole(self.store / MEASURED, json.dumps(kept))
         return True, kept
