@@ -25,12 +25,12 @@ from headrace.place.building_blocks.arrange import arrange_lots
 from headrace.place.building_blocks.exact_finish import finish_exactly
 from headrace.place.building_blocks.fewest_nodes import drop_more_nodes
 from headrace.place.building_blocks.high_rate import (
+    FIRST_STEPS,
     bandwidth_suffices,
     even_out_load,
     raise_rate,
     reduce_traffic_at_same_rate,
 )
-from headrace.place.building_blocks.rate_packing import PACKING_STEPS
 from headrace.place.building_blocks.too_little_room import too_little_room
 from headrace.place.building_blocks.topologies import sum_demand_by_node
 from headrace.place.building_blocks.workers import workers_inside
@@ -85,7 +85,7 @@ def search_counts(
     cost = None if current is None else move_cost * problem.state_mb[classes.component]
     prefer = "nodes" if objective == "nodes" else "traffic"
     # For speed, traffic comes last: a short search is enough here.
-    first_steps = PACKING_STEPS if objective in SPEEDS and steps is None else steps
+    first_steps = FIRST_STEPS if objective in SPEEDS and steps is None else steps
     found = least_crossing_search(
         classes.instance,
         starts=() if start is None else (start,),

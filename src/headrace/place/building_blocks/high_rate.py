@@ -17,12 +17,7 @@ from headrace.place.building_blocks.one_thread import (
     rate_of_threads,
     thread_limits,
 )
-from headrace.place.building_blocks.rate_packing import (
-    LEAST_STEP,
-    PACKING_STEPS,
-    pack_for_more_rate,
-    scale_to_rate,
-)
+from headrace.place.building_blocks.rate_packing import fill_to_the_brim, scale_to_rate
 from headrace.solve.classes import Classes
 from headrace.solve.least_traffic.search import least_crossing_search
 from headrace.solve.rate.costs import rate_costs
@@ -31,6 +26,8 @@ from headrace.solve.rate.speed import improve_speed, sustained_rate
 
 FEW = 20_000  # classes x nodes up to which a rate is searched from several sides
 EVEN_STARTS = 4  # of plans that fill nodes evenly
+LEAST_STEP = 1e-4  # a smaller gain of the rate, as a share, is not worth a try
+FIRST_STEPS = 20_000  # of a search for any plan to start from
 THREAD_LEVELS = 6  # how often the rate is raised again where the threads of some nodes limit it
 
 
@@ -51,7 +48,7 @@ def raise_rate(problem: Problem, classes: Classes, x: Ints, request: Request) ->
         faster = allow_threads_at(classes, limits, rate * (1 + LEAST_STEP))
         start = least_crossing_search(
             faster.instance,
-            steps=PACKING_STEPS,
+            steps=FIRST_STEPS,
             deadline=request.deadline,
             seed=request.seed + attempt,
         )
@@ -79,7 +76,7 @@ def raise_rate_of_nodes(
     fastest = max(found, key=rate)
     if rate(fastest) >= enough:
         return fastest
-    return pack_for_more_rate(problem, classes, fastest, seed, request.deadline)
+    return fill_to_the_brim(problem, classes, fastest, request.deadline)
 
 
 def carried_rate(problem: Problem, classes: Classes, limits: Floats, x: Ints) -> float:
@@ -99,7 +96,7 @@ def even_out_load(problem: Problem, classes: Classes, x: Ints, request: Request)
     if classes.instance.allowed.size <= FEW:
         found += [deal_pairs_again(problem, classes, request, one, "balance") for one in found[:2]]
         fastest = max(found, key=partial(sustained_rate, problem, classes))
-        found.append(pack_for_more_rate(problem, classes, fastest, seed, request.deadline))
+        found.append(fill_to_the_brim(problem, classes, fastest, request.deadline))
         found.append(improve(found[-1], "balance", seed))
     found += [improve(x, "balance", seed + i) for i in range(1, EVEN_STARTS)]
     costs = rate_costs(problem, classes)
