@@ -122,20 +122,29 @@ def test_from_nothing_to_a_running_word_count_in_three_minutes(trial: Trial) -> 
 
 
 def test_telemetry_of_workers_reaches_the_store(trial: Trial) -> None:
-    def pairs() -> set[tuple[str, str]]:
+    def kept(kind: str) -> list[dict[str, Any]]:
         import pyarrow.parquet as pq
 
-        files = (trial.folder / "store" / "telemetry" / "edges").glob("*.parquet")
-        rows = [row for file in files for row in pq.read_table(file).to_pylist()]
-        return {(row["from_task"], row["to_task"]) for row in rows}
+        files = (trial.folder / "store" / "telemetry" / kind).glob("*.parquet")
+        return [row for file in files for row in pq.read_table(file).to_pylist()]
 
     # Load-aware shuffle may leave a task without tuples, so no single one is looked for.
     def joined() -> set[tuple[str, str]]:
-        return {(a.partition(".")[0], b.partition(".")[0]) for a, b in pairs()}
+        pairs = ((row["from_task"], row["to_task"]) for row in kept("edges"))
+        return {(a.partition(".")[0], b.partition(".")[0]) for a, b in pairs}
 
     wanted = {("sentence", "split"), ("split", "count"), ("sentence", "__acker")}
     wanted |= {("split", "__acker"), ("count", "__acker"), ("__acker", "sentence")}
     wait_until(lambda: joined() >= wanted, "telemetry of all streams in the store")
+
+    # An executor takes CPU while it waits, also one that never got a tuple.
+    def all_spent() -> bool:
+        spent: dict[str, float] = {}
+        for row in kept("tasks"):
+            spent[row["task"]] = spent.get(row["task"], 0.0) + row["cpu_ms"]
+        return min(spent.values()) > 0
+
+    wait_until(all_spent, "CPU of every executor")
 
 
 def test_a_running_topology_is_imported_from_nimbus_and_planned(trial: Trial) -> None:

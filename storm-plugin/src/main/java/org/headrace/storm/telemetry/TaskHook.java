@@ -33,38 +33,42 @@ public final class TaskHook extends BaseTaskHook {
 
     /**
      * A row of counters. Nearly always the executor's own thread counts, which needs no lock and no fence; an author
-     * may emit on other threads too, and those count beside it.
+     * may emit on other threads too, and those count beside it. Free room on both sides keeps rows of different
+     * executors out of one cache line, which their cores would take from each other at every tuple.
      */
     static final class Counts {
         private static final VarHandle OWN = MethodHandles.arrayElementVarHandle(long[].class);
+        private static final int ROOM = 8; // longs: a cache line
         private final long[] own;
         private final AtomicLongArray others;
 
         Counts(int length) {
-            own = new long[length];
+            own = new long[length + 2 * ROOM];
             others = new AtomicLongArray(length);
         }
 
         void add(int i, boolean byOwner) {
             if (byOwner) {
-                OWN.setRelease(own, i, own[i] + 1);
+                OWN.setRelease(own, i + ROOM, own[i + ROOM] + 1);
             } else {
                 others.getAndIncrement(i);
             }
         }
 
         long get(int i) {
-            return (long) OWN.getAcquire(own, i) + others.get(i);
+            return (long) OWN.getAcquire(own, i + ROOM) + others.get(i);
         }
 
         int length() {
-            return own.length;
+            return others.length();
         }
     }
 
     /** What went over one stream. */
     static final class Sent {
-        final Counts byTask; // shifted by one: -1 is Storm's own
+        private static final int EMITTED = 0;
+        private static final int FIRST = 2; // task numbers are shifted: -1 is Storm's own
+        private final Counts counts; // emitted, then by task; one row, which is near at every tuple
         final boolean system;
         final boolean anchored;
         volatile long sampled;
@@ -74,10 +78,23 @@ public final class TaskHook extends BaseTaskHook {
         private long lastNanos;
 
         Sent(int tasks, int every, boolean system, boolean acked) {
-            byTask = new Counts(tasks);
+            counts = new Counts(FIRST + tasks);
             this.every = every;
             this.system = system;
             anchored = acked && !system;
+        }
+
+        /** One above the largest number of a task. */
+        int tasks() {
+            return counts.length() - FIRST;
+        }
+
+        long to(int task) {
+            return counts.get(FIRST + task);
+        }
+
+        long emitted() {
+            return counts.get(EMITTED);
         }
 
         double meanBytes() {
@@ -99,11 +116,8 @@ public final class TaskHook extends BaseTaskHook {
 
     private record Last(String stream, Sent sent) { }
 
-    private static final int EXECUTED = 0;
-    private static final int EMITTED = 1;
-
     private final Map<String, Sent> sent = new ConcurrentHashMap<>();
-    private final Counts done = new Counts(2);
+    private final Counts executed = new Counts(1);
     volatile Thread thread;
     private Writer writer;
     private KryoValuesSerializer serializer;
@@ -112,6 +126,7 @@ public final class TaskHook extends BaseTaskHook {
     private boolean acked;
     private boolean spout;
     private Last last = new Last("", null);
+    private Last other = last; // tuples and acks take turns
 
     @Override
     public void prepare(Map<String, Object> conf, TopologyContext context) {
@@ -120,7 +135,7 @@ public final class TaskHook extends BaseTaskHook {
         }
         sample = Writer.number(conf, "headrace.telemetry.sample", 200);
         serializer = sample > 0 ? new KryoValuesSerializer(conf) : null;
-        tasks = 2 + context.getTaskToComponent().keySet().stream().mapToInt(Integer::intValue).max().orElse(0);
+        tasks = 1 + context.getTaskToComponent().keySet().stream().mapToInt(Integer::intValue).max().orElse(0);
         acked = Writer.number(conf, "topology.acker.executors", 1) > 0;
         spout = context.getRawTopology().get_spouts().containsKey(context.getThisComponentId());
         writer = Writer.of(conf, context);
@@ -136,11 +151,11 @@ public final class TaskHook extends BaseTaskHook {
     }
 
     long executed() {
-        return done.get(EXECUTED);
+        return executed.get(0);
     }
 
     long emitted() {
-        return done.get(EMITTED);
+        return sent.values().stream().filter(s -> !s.system).mapToLong(Sent::emitted).sum();
     }
 
     @Override
@@ -155,14 +170,12 @@ public final class TaskHook extends BaseTaskHook {
         boolean own = Thread.currentThread() == thread;
         boolean any = false;
         for (Integer task : info.outTasks) {
-            if (task != null && task + 1 < tasks) {
-                here.byTask.add(task + 1, own);
+            if (task != null && task < tasks) {
+                here.counts.add(Sent.FIRST + task, own);
                 any = true;
             }
         }
-        if (!here.system) {
-            done.add(EMITTED, own);
-        }
+        here.counts.add(Sent.EMITTED, own);
         if (any && sample > 0 && --here.next < 0) {
             here.waitForNext(sample);
             measure(here, info.values);
@@ -170,11 +183,16 @@ public final class TaskHook extends BaseTaskHook {
     }
 
     private Sent sentOver(String stream) {
-        Last known = last; // mostly the same stream again; one object, since an author may emit on several threads
+        Last known = last; // one object, since an author may emit on several threads
         if (known.stream().equals(stream)) {
             return known.sent();
         }
+        Last second = other;
+        if (second.stream().equals(stream)) {
+            return second.sent();
+        }
         Sent found = sent.computeIfAbsent(stream, s -> new Sent(tasks, sample, s.startsWith("__"), acked));
+        other = known;
         last = new Last(stream, found);
         return found;
     }
@@ -196,7 +214,7 @@ public final class TaskHook extends BaseTaskHook {
             if (thread == null) {
                 thread = Thread.currentThread();
             }
-            done.add(EXECUTED, Thread.currentThread() == thread);
+            executed.add(0, Thread.currentThread() == thread);
         }
     }
 

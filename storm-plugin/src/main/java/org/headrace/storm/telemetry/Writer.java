@@ -16,6 +16,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.storm.task.TopologyContext;
 import org.headrace.storm.Json;
 import org.slf4j.Logger;
@@ -26,6 +28,7 @@ final class Writer {
     private static final Logger LOG = LoggerFactory.getLogger(Writer.class);
     private static final Map<String, Writer> WRITERS = new HashMap<>();
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+    private static final Pattern EXECUTOR = Pattern.compile("Thread-\\d+-(.+)-executor\\[(\\d+), (\\d+)\\]");
     private static final int VERSION = 1;
 
     private final String topology;
@@ -113,13 +116,18 @@ final class Writer {
         List<Map<String, Object>> edges = new ArrayList<>();
         Map<Thread, Double> cpu = new HashMap<>();
         Map<Thread, Long> executed = new HashMap<>();
+        Map<Thread, Integer> sharers = new HashMap<>();
         Map<Integer, long[]> done = new TreeMap<>();
         hooks.forEach((task, hook) -> {
+            if (hook.thread == null) {
+                hook.thread = executorThread(components.get(task), task);
+            }
             long in = since("in " + task, hook.executed());
             long out = since("out " + task, hook.emitted());
             done.put(task, new long[] {in, out});
             if (hook.thread != null) {
                 executed.merge(hook.thread, in + out, Long::sum);
+                sharers.merge(hook.thread, 1, Integer::sum);
             }
         });
         done.forEach((task, counts) -> {
@@ -127,10 +135,10 @@ final class Writer {
             Thread thread = hook.thread;
             double spent = 0;
             if (thread != null) {
-                // Tasks that share a thread share its time by what they did.
+                // Tasks that share a thread share its time by what they did, and its waiting evenly.
                 double ms = cpu.computeIfAbsent(thread, this::spentMs);
                 long all = executed.get(thread);
-                spent = all == 0 ? 0 : ms * (counts[0] + counts[1]) / all;
+                spent = all == 0 ? ms / sharers.get(thread) : ms * (counts[0] + counts[1]) / all;
             }
             tasks.add(taskRow(now, task, counts, spent));
             edges.addAll(edgeRows(now, task, hook));
@@ -139,6 +147,35 @@ final class Writer {
         store("edges", edges);
         store("workers", List.of(workerRow(now)));
         number++;
+    }
+
+    /**
+     * The thread of an executor that has not done anything yet: waiting for tuples takes CPU too. None if there are
+     * several of that name, as where topologies share a process.
+     */
+    private static Thread executorThread(String component, int task) {
+        ThreadGroup all = Thread.currentThread().getThreadGroup();
+        while (all.getParent() != null) {
+            all = all.getParent();
+        }
+        Thread[] threads = new Thread[2 * all.activeCount()];
+        Thread found = null;
+        for (int i = all.enumerate(threads) - 1; i >= 0; i--) {
+            if (runs(threads[i].getName(), component, task)) {
+                if (found != null) {
+                    return null;
+                }
+                found = threads[i];
+            }
+        }
+        return found;
+    }
+
+    /** Whether a thread of this name is the executor of a task, as Storm 2 calls them. */
+    static boolean runs(String thread, String component, int task) {
+        Matcher name = EXECUTOR.matcher(thread);
+        return name.matches() && name.group(1).equals(component)
+            && Integer.parseInt(name.group(2)) <= task && task <= Integer.parseInt(name.group(3));
     }
 
     /** What this worker spent on messages to and from others: executors' own threads do not see it. */
@@ -200,11 +237,11 @@ final class Writer {
     private List<Map<String, Object>> edgeRows(String now, int task, TaskHook hook) {
         Map<Integer, long[]> byTarget = new TreeMap<>();
         hook.streams().forEach((stream, sent) -> {
-            for (int i = 1; i < sent.byTask.length(); i++) {
-                long count = sent.byTask.get(i);
+            for (int target = 0; target < sent.tasks(); target++) {
+                long count = sent.to(target);
                 if (count > 0) {
-                    long fresh = since("sent " + task + " " + stream + " " + i, count);
-                    long[] sums = byTarget.computeIfAbsent(i - 1, t -> new long[2]);
+                    long fresh = since("sent " + task + " " + stream + " " + target, count);
+                    long[] sums = byTarget.computeIfAbsent(target, t -> new long[2]);
                     sums[0] += fresh;
                     sums[1] += Math.round(fresh * sent.meanBytes());
                 }
