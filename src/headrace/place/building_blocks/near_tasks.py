@@ -7,7 +7,7 @@ better: so no plan is worse than theirs in what was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -44,7 +44,7 @@ def move_near(problem: Problem, plan: Assignment, request: Request) -> Assignmen
     trials = request.steps or max(LEAST_TRIALS, min(MOST_TRIALS, PAIRS_PER_TRIAL // max(pairs, 1)))
     for start in starts:
         found = climb(problem, start, request, trials // len(starts))
-        score = score_plan(problem, found, request.objective, 1.0, exact=True)
+        score = score_plan(problem, found, request.objective, problem, exact=True)
         if best_score is None or score < best_score:
             best, best_score = found, score
     return Assignment(best.node, best.worker, plan.refused, plan.notes)
@@ -62,23 +62,30 @@ def _storm_plans(problem: Problem) -> Iterator[Assignment]:
 
 def climb(problem: Problem, plan: Assignment, request: Request, trials: int) -> Assignment:
     """Move or swap tasks while that is no worse; sideways steps lead off plateaus."""
-    random = Random(f"near {request.seed}")
-    rate = _sustained(problem, plan) if request.objective == "rate" else 1.0
-    score = score_plan(problem, plan, request.objective, rate)
+    random, objective = Random(f"near {request.seed}"), request.objective
+    fast = at_its_rate(problem, plan, objective)
+    score = score_plan(problem, plan, objective, fast)
     for _ in range(trials):
         if request.deadline is not None and request.deadline():
             break
         other = propose(problem, plan, random)
         if other is None:
             continue
-        found = score_plan(problem, other, request.objective, rate)
+        if objective == "rate" and score[0] == 0 and slowness(fast, other) > score[1]:
+            continue  # the rest of the score need not be known
+        found = score_plan(problem, other, objective, fast)
         if found > score:
             continue
-        if request.objective == "rate" and found[1] < score[1] * (1 - TOLERANCE):
-            rate = _sustained(problem, other)
-            found = score_plan(problem, other, request.objective, rate)
+        if objective == "rate" and found[1] < score[1] * (1 - TOLERANCE):
+            fast = at_its_rate(problem, other, objective)
+            found = score_plan(problem, other, objective, fast)
         plan, score = other, found
     return plan
+
+
+def at_its_rate(problem: Problem, plan: Assignment, objective: str) -> Problem:
+    """The problem at the rate that a plan sustains, near which plans for the rate are compared."""
+    return problem.scaled(_sustained(problem, plan)) if objective == "rate" else problem
 
 
 def propose(problem: Problem, plan: Assignment, random: Random) -> Assignment | None:
@@ -120,44 +127,43 @@ class Figures:
     inter_node: float
     inter_worker: float
     network_cost: float
-    slowness: float  # 1 / the factor that nodes and threads sustain
     nodes: int
     balance: float
 
 
 def score_plan(
-    problem: Problem, plan: Assignment, objective: str, rate: float, *, exact: bool = False
+    problem: Problem, plan: Assignment, objective: str, fast: Problem, *, exact: bool = False
 ) -> Score:
-    """How good a plan is for an objective, broken rules first; its speed is that near `rate`."""
-    figures = measure(problem, plan, rate if objective == "rate" else 1.0)
-    slowness = figures.slowness
-    if exact and objective == "rate":
-        slowness = 1 / max(_sustained(problem, plan), 1e-300)
-    traffic_of = (figures.inter_node, figures.inter_worker)
-    firsts: dict[str, tuple[float, ...]] = {
-        "traffic": (),
-        "network": (figures.network_cost,),
-        "rate": (round(slowness, 12),),
-        "batch": (slowness,),
-        "nodes": (figures.nodes,),
-        "balance": (figures.balance,),
+    """How good a plan is for an objective, broken rules first; its speed is that near `fast`."""
+    figures = measure(problem, plan)
+    firsts: dict[str, Callable[[], tuple[float, ...]]] = {
+        "traffic": lambda: (),
+        "network": lambda: (figures.network_cost,),
+        "rate": lambda: (slowness(fast, plan, exact=exact),),
+        "batch": lambda: (slowness(fast, plan),),
+        "nodes": lambda: (figures.nodes,),
+        "balance": lambda: (figures.balance,),
     }
-    return (figures.broken, *firsts[objective], *traffic_of)
+    return (figures.broken, *firsts[objective](), figures.inter_node, figures.inter_worker)
 
 
-def measure(problem: Problem, plan: Assignment, rate: float) -> Figures:
-    """The figures of a plan; its speed at `rate` times the given rates."""
-    settled = settle(problem, plan)
-    workers = Workers.of(plan)
+def slowness(fast: Problem, plan: Assignment, *, exact: bool = False) -> float:
+    """1 / the factor that nodes and threads sustain."""
+    if exact:
+        return 1 / max(_sustained(fast, plan), 1e-300)
+    settled, workers = settle(fast, plan), Workers.of(plan)
+    sent = traffic(settled, plan, workers)
+    used = use(settled, plan, workers, sent)
+    speed = with_threads(settled, plan, max_rate(settled, sent, used)).value
+    return 0.0 if speed is None else round(1 / max(speed, 1e-300), 12)
+
+
+def measure(problem: Problem, plan: Assignment) -> Figures:
+    """The figures of a plan."""
+    settled, workers = settle(problem, plan), Workers.of(plan)
     sent = traffic(settled, plan, workers)
     used = use(settled, plan, workers, sent)
     broken = violations(settled, plan, workers, sent, used)
-    at = settled, sent, used
-    if rate != 1.0:
-        faster = settle(problem.scaled(rate), plan)
-        more = traffic(faster, plan, workers)
-        at = faster, more, use(faster, plan, workers, more)
-    speed = with_threads(at[0], plan, max_rate(*at)).value
     cpu = problem.capacity[:, 0]
     share = np.divide(used.resources[:, 0], cpu, out=np.zeros(len(cpu)), where=cpu > 0)
     return Figures(
@@ -165,7 +171,6 @@ def measure(problem: Problem, plan: Assignment, rate: float) -> Figures:
         sent.inter_node,
         sent.inter_worker,
         sent.network_cost(problem.network),
-        0.0 if speed is None else 1 / max(speed, 1e-300),
         int((used.tasks > 0).sum()),
         float(np.std(share)),
     )
