@@ -47,11 +47,11 @@ public final class TaskHook extends BaseTaskHook {
             others = new AtomicLongArray(length);
         }
 
-        void add(int i, boolean byOwner) {
+        void add(int i, long count, boolean byOwner) {
             if (byOwner) {
-                OWN.setRelease(own, i + ROOM, own[i + ROOM] + 1);
+                OWN.setRelease(own, i + ROOM, own[i + ROOM] + count);
             } else {
-                others.getAndIncrement(i);
+                others.getAndAdd(i, count);
             }
         }
 
@@ -66,9 +66,9 @@ public final class TaskHook extends BaseTaskHook {
 
     /** What went over one stream. */
     static final class Sent {
-        private static final int EMITTED = 0;
+        private static final int COPIES = 0;
         private static final int FIRST = 2; // task numbers are shifted: -1 is Storm's own
-        private final Counts counts; // emitted, then by task; one row, which is near at every tuple
+        private final Counts counts; // tuples sent more than once, then all by task
         final boolean system;
         final boolean anchored;
         volatile long sampled;
@@ -94,7 +94,11 @@ public final class TaskHook extends BaseTaskHook {
         }
 
         long emitted() {
-            return counts.get(EMITTED);
+            long sent = -counts.get(COPIES);
+            for (int task = -1; task < tasks(); task++) {
+                sent += to(task);
+            }
+            return sent;
         }
 
         double meanBytes() {
@@ -168,15 +172,17 @@ public final class TaskHook extends BaseTaskHook {
             thread = Thread.currentThread();
         }
         boolean own = Thread.currentThread() == thread;
-        boolean any = false;
-        for (Integer task : info.outTasks) {
+        int copies = 0;
+        for (Integer task : info.outTasks) { // null where nobody takes a direct stream
             if (task != null && task < tasks) {
-                here.counts.add(Sent.FIRST + task, own);
-                any = true;
+                here.counts.add(Sent.FIRST + task, 1, own);
+                copies++;
             }
         }
-        here.counts.add(Sent.EMITTED, own);
-        if (any && sample > 0 && --here.next < 0) {
+        if (copies != 1) { // mostly a tuple goes to one task, and one count is enough
+            here.counts.add(Sent.COPIES, copies - 1, own);
+        }
+        if (copies > 0 && sample > 0 && --here.next < 0) {
             here.waitForNext(sample);
             measure(here, info.values);
         }
@@ -214,7 +220,7 @@ public final class TaskHook extends BaseTaskHook {
             if (thread == null) {
                 thread = Thread.currentThread();
             }
-            executed.add(0, Thread.currentThread() == thread);
+            executed.add(0, 1, Thread.currentThread() == thread);
         }
     }
 
