@@ -6,9 +6,9 @@ Storm's settings are its defaults, unless a row says `shuffle even`: then load-a
 - Traffic and CPU: word count at a fixed rate under storm-even's plan is measured; from that, the
   traffic and the CPU of headrace's plan are predicted, put into force, and measured.
 - Hook: word count as fast as it goes, on one node; the share of the CPU that goes into the hook, as
-  Java's flight recorder sees it. Here the worker's Java compiles as it does by default; elsewhere a
-  local cluster's Java does so less well (`TieredStopAtLevel=1`), which makes counting far more
-  expensive than it is on real clusters.
+  Java's flight recorder sees it, and throughput with and without it, in turns. Here the worker's
+  Java compiles as it does by default; elsewhere a local cluster's Java does so less well
+  (`TieredStopAtLevel=1`), which makes counting far more expensive than it is on real clusters.
 - Throughput: word count with 500 bytes a tuple as fast as it goes, under Storm's default scheduler
   and under headrace's plan for the rate, in turns; at 100 Mbit/s a node, and at 8, where two cores
   are not what limits it. `exclamation` without a payload is the case where nothing is to be gained:
@@ -66,6 +66,9 @@ TURN_S = 30
 RECORDED_S = 60  # of the flight recorder, which takes about 120 samples a second
 WORKER = b"org.apache.storm.daemon.worker.Worker"
 HOOK = ("org.headrace.storm.telemetry.", "org.apache.storm.hooks.")
+BUSY = {"rate": 0, "topology.workers": 1, "topology.acker.executors": 1,
+        "topology.max.spout.pending": 500,
+        "topology.worker.childopts": "-XX:TieredStopAtLevel=4"}  # fmt: skip
 EVEN = {"topology.disable.loadaware.messaging": True}
 SETTINGS = {
     "nimbus.monitor.freq.secs": 2,
@@ -251,7 +254,7 @@ def hook_cost(on: Ground) -> Row:
     """The hook's share of the worker's CPU, which is what limits throughput here.
 
     Samples of running threads that are inside the hook, or inside what Storm does to call one.
-    Throughput with and without it says less: starts of the same worker differ by a tenth.
+    Throughput with and without it tells less: starts of the same worker differ by a tenth.
     """
     shares = [profile_hook(on) for _ in range(TURNS)]
     turns = ", ".join(f"{inside} of {samples}" for inside, samples in shares)
@@ -260,12 +263,27 @@ def hook_cost(on: Ground) -> Row:
                f"{share:.1%}", "3 %", share < 0.03)  # fmt: skip
 
 
+def hook_throughput(on: Ground) -> Row:
+    """The share of throughput that the hook takes: word count with and without it, in turns."""
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(TURNS):
+        for hook in (True, False):
+            off = {} if hook else {"topology.auto.task.hooks": []}
+            name = on.submit("word-count", {**BUSY, **off})
+            on.put_in_force("headrace", "nodes", {})
+            found[hook].append(on.throughput(name, warm_up_s=30))
+            on.end(name)
+    with_hook, without = (statistics.median(found[hook]) for hook in (True, False))
+    share = 1 - with_hook / without
+    turns = " ".join(f"{x:,.0f}/{y:,.0f}" for x, y in zip(found[True], found[False], strict=True))
+    return Row(f"the hook's share of throughput (turns: {turns})", f"{share:.1%}", "3 %",
+               share < 0.03)  # fmt: skip
+
+
 def profile_hook(on: Ground) -> tuple[int, int]:
     """Samples of Java's flight recorder inside the hook, and all of them, of the busiest worker."""
     options = "-XX:TieredStopAtLevel=4 -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"
-    base = {"rate": 0, "topology.workers": 1, "topology.acker.executors": 1,
-            "topology.max.spout.pending": 500, "topology.worker.childopts": options}  # fmt: skip
-    name = on.submit("word-count", base)
+    name = on.submit("word-count", {**BUSY, "topology.worker.childopts": options})
     on.put_in_force("headrace", "nodes", {})
     on.throughput(name)
     file = on.measures / f"{name}.jfr"
@@ -339,6 +357,7 @@ def rows(quick: bool) -> Iterator[Row]:
         for rate in RATES:
             yield from predicted_and_measured(on, rate, {}, "load-aware shuffle")
         yield hook_cost(on)
+        yield hook_throughput(on)
     for mbps in (100.0, 8.0):
         with ground(mbps, ("bandwidth",)) as on:
             yield gain(on, "word-count", 500, mbps, 1.5 if mbps == 100 else None)
