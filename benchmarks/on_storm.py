@@ -38,7 +38,7 @@ from headrace.errors import HeadraceError
 from headrace.judge.report import judge
 from headrace.model.build import build
 from headrace.model.cluster import nodes_of
-from headrace.model.problem import CPU, Assignment, Problem
+from headrace.model.problem import Assignment, Problem
 from headrace.model.read import read, validated
 from headrace.planner import place
 from headrace.run.addresses import free_port
@@ -47,7 +47,7 @@ from headrace.storm.home import storm_nodes
 from headrace.storm.jars import find_jars
 from headrace.storm.java import kill_topology, submit_example
 from headrace.storm.local import StormCluster, has_namespaces, local_storm
-from headrace.storm.messaging import sending_price
+from headrace.storm.messaging import messaging_by_worker, price_sending, remote_per_s
 from headrace.storm.service import answering
 from headrace.storm.state import State, current_plan, describe, misplaced, plans_for_nimbus
 from headrace.storm.world import OnStorm
@@ -132,10 +132,7 @@ class Ground:
         state = self.state()
         question = Question(10, "average", tuple(t.name for t in state.topologies), prefixed=False)
         found = dict(observe_small(folder / "telemetry", question).sections)
-        price = sending_price(folder / "telemetry", state, found["traffic"])
-        print(f"  a tuple to another worker costs {price} ms of CPU", file=sys.stderr)
-        found |= {} if price is None else {"send_cpu_ms": price}
-        return {**found, "cpu_by_node": cpu_by_node(folder / "telemetry")}
+        return with_prices(folder / "telemetry", state, found)
 
     def acked(self, name: str) -> int:
         files = (self.measures / name).glob("[!.]*.json")
@@ -184,6 +181,20 @@ def crossing(measured: Mapping[str, Any], problem: Problem, plan: Assignment) ->
     return sum(row[2] for row in measured["traffic"] if node[row[0]] != node[row[1]])
 
 
+def with_prices(telemetry: Path, state: State, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What was measured, with what messages cost, and the CPU points of every node."""
+    priced = price_sending(telemetry, state, found)
+    executors = cpu_by_node(telemetry)
+    workers = dict(executors)
+    spent = messaging_by_worker(telemetry, state)
+    for (node, _), ms_per_s in spent.items():
+        workers[node] = workers.get(node, 0.0) + ms_per_s / 10
+    sent_per_s = sum(remote_per_s(state, found["traffic"]).values())
+    by_threads = sum(spent.values()) / max(sent_per_s, 1e-9)  # of the workers, not of executors
+    own = max(priced.get("send_cpu_ms", 0.0) - by_threads, 0.0)
+    return {**priced, "executors": executors, "workers": workers, "own_cpu_ms": own}
+
+
 def cpu_by_node(folder: Path) -> dict[str, float]:
     """CPU points of every node's executors, as their threads were measured."""
     spent: dict[str, float] = {}
@@ -213,30 +224,21 @@ def predicted_and_measured(
     second = on.measure()
     measured = crossing(second, problem, plan)
     rows.append(row(f"headrace for the rate, {words}", report.inter_node_traffic, measured))
-    rows.append(cpu_row(words, problem, plan, second["cpu_by_node"]))
+    own = on.problem({**first, "send_cpu_ms": first["own_cpu_ms"]})
+    rows.append(cpu_row(f"executors: headrace, {words}", own, plan, second["executors"]))
+    rows.append(cpu_row(f"and messages: headrace, {words}", problem, plan, second["workers"]))
     on.end(name)
     return rows
 
 
 def cpu_row(words: str, problem: Problem, plan: Assignment, measured: Mapping[str, float]) -> Row:
     """CPU points of the busiest node under headrace's plan, predicted and measured; others too."""
-    points = predict_cpu(problem, plan)
-    both = sorted(((x, measured.get(node, 0.0)) for node, x in points.items()), reverse=True)
+    table = judge(problem, plan).nodes
+    both = sorted(((table[n]["cpu"] or 0.0, measured.get(n, 0.0)) for n in table), reverse=True)
     busiest, *others = (f"{x:.1f} / {y:.1f}" for x, y in both)
     off = abs(both[0][0] - both[0][1]) / max(both[0][1], 1e-9)
-    what = f"CPU points of the busiest node, predicted / measured: headrace, {words}"
+    what = f"CPU points of the busiest node, predicted / measured: {words}"
     return Row(f"{what} (others: {', '.join(others)})", busiest, "15 %", off <= 0.15)
-
-
-def predict_cpu(problem: Problem, plan: Assignment) -> dict[str, float]:
-    """CPU points per node, from the profile and the rates."""
-    found = dict.fromkeys(problem.nodes, 0.0)
-    for task in range(problem.task_count):
-        node, c = int(plan.node[task]), int(problem.component_of[task])
-        machine = int(problem.node_type[node])
-        grows = problem.demand[c, CPU] + problem.cpu_rate[c, machine] * problem.share[task]
-        found[problem.nodes[node]] += float(problem.cpu_fixed[c, machine] + grows)
-    return found
 
 
 def compare(what: str, problem: Problem, plan: Assignment, measured: Mapping[str, Any]) -> Row:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headrace.storm.collect import collect_workers
-from headrace.storm.messaging import sending_price
+from headrace.storm.messaging import component_rates, price_sending
 from headrace.storm.state import describe, price_messages, read_state
 from tests.storm.states import cluster, executor, word_count
 
@@ -32,10 +32,17 @@ def running() -> dict[str, Any]:
     return topology
 
 
-def row(node: str, port: int, at_s: float, ms: float, topology: str = "wc") -> str:
+def row(
+    node: str, port: int, at_s: float, ms: float, topology: str = "wc", **serialised: list[float]
+) -> str:
     at = datetime.fromtimestamp(at_s, UTC).isoformat()
     who = {"version": 1, "event_time": at, "topology": topology, "node": node, "port": port}
-    return json.dumps({**who, "seconds": 10.0, "messaging_ms": ms})
+    return json.dumps({**who, "seconds": 10.0, "messaging_ms": ms, "serialised": serialised})
+
+
+def price(store: Path, traffic: list[list[Any]], since_ms: float = 0.0) -> float | None:
+    state = read_state(cluster(running()))
+    return price_sending(store, state, {"traffic": traffic}, since_ms).get("send_cpu_ms")
 
 
 def gathered(tmp_path: Path, *rows: str) -> Path:
@@ -56,12 +63,38 @@ def test_all_that_workers_spend_on_messages_is_shared_by_the_tuples_between_them
         row("n1", 6700, 1000, 40), row("n1", 6700, 1010, 60), row("n1", 6701, 1010, 20),
         row("n2", 6700, 1010, 30), row("n2", 6700, 1010, 9999, topology="other"),
     )  # fmt: skip
-    state = read_state(cluster(running()))
-    assert sending_price(store, state, TRAFFIC) == pytest.approx(10 / 500)
+    assert price(store, TRAFFIC) == pytest.approx(10 / 500)
     # Since 995 s: the first window began at 990.
-    assert sending_price(store, state, TRAFFIC, 995_000) == pytest.approx(11 / 500)
-    assert sending_price(store, state, TRAFFIC, 3_000_000) is None
-    assert sending_price(store, state, TRAFFIC[:1]) is None, "hardly anything is sent"
+    assert price(store, TRAFFIC, 995_000) == pytest.approx(11 / 500)
+    assert price(store, TRAFFIC, 3_000_000) is None
+    assert price(store, TRAFFIC[:1]) is None, "hardly anything is sent"
+
+
+def test_what_an_executor_serialises_is_part_of_the_price_and_not_of_its_profile(
+    tmp_path: Path,
+) -> None:
+    # A split takes 0.02 ms to serialise a tuple, and 500 of them leave its worker for 100 that come
+    # in: 0.1 ms of the 0.25 ms that an input costs it, 10 ms/s in all, beside 10 ms/s of threads.
+    store = gathered(tmp_path, row("n1", 6700, 1010, 100, split=[50.0, 1.0], sentence=[9.0, 0.9]))
+    profile = {"split": {"*": {"cpu_ms": 0.25, "cpu_fixed": 1.0}}, "sentence": {"*": {"cpu_ms": 1}}}
+    measured = {"traffic": TRAFFIC, "profile": profile}
+    found = price_sending(store, read_state(cluster(running())), measured)
+    assert found["profile"]["split"]["*"] == pytest.approx({"cpu_ms": 0.15, "cpu_fixed": 1.0})
+    assert found["profile"]["sentence"] == profile["sentence"], "all it sends stays in its worker"
+    assert found["send_cpu_ms"] == pytest.approx((10 + 10) / 500)
+    # A cost is never below nothing, and what is not taken out is not added either.
+    cheap = {**measured, "profile": {"split": {"*": {"cpu_ms": 0.04}}}}
+    found = price_sending(store, read_state(cluster(running())), cheap)
+    assert found["profile"]["split"]["*"]["cpu_ms"] == pytest.approx(0, abs=1e-12)
+    assert found["send_cpu_ms"] == pytest.approx((10 + 4) / 500)
+
+
+def test_a_spouts_rate_is_what_it_emits_and_a_bolts_what_it_gets() -> None:
+    acks = [["sentence.1", "__acker.1", 100.0], ["__acker.1", "sentence.1", 100.0],
+            ["split.1", "__acker.1", 100.0]]  # fmt: skip
+    assert component_rates([*TRAFFIC, *acks]) == {
+        "sentence": 100.0, "split": 100.0, "count": 500.0, "__acker": 200.0,
+    }  # fmt: skip
 
 
 def test_a_price_that_was_measured_is_the_judges_unless_it_has_one() -> None:

@@ -32,7 +32,7 @@ from headrace.model.read import validated
 from headrace.planner import Plan
 from headrace.storm.answering import PLANS, STATE
 from headrace.storm.collect import collect
-from headrace.storm.messaging import sending_price
+from headrace.storm.messaging import price_sending
 from headrace.storm.state import (
     PROTOCOL,
     State,
@@ -162,10 +162,11 @@ class OnStorm:
         except HeadraceError:
             return False, self.measured_before()
         kept = {key: sections[key] for key in ("profile", "streams", "traffic") if key in sections}
-        price = sending_price(folder, state, kept.get("traffic", ()), since_ms)
-        if price is None:  # a plan that sends hardly anything must not be left for want of a price
-            price = self.measured_before().get("send_cpu_ms")
-        kept |= {} if price is None else {"send_cpu_ms": price}
+        kept = price_sending(folder, state, kept, since_ms)
+        before = self.measured_before()
+        # A plan that sends hardly anything must not be left for want of a price.
+        if "send_cpu_ms" not in kept and "send_cpu_ms" in before:
+            kept["send_cpu_ms"] = before["send_cpu_ms"]
         write_whole(self.store / MEASURED, json.dumps(kept))
         return True, kept
 

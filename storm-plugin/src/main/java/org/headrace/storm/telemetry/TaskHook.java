@@ -2,6 +2,7 @@ package org.headrace.storm.telemetry;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -30,6 +31,9 @@ public final class TaskHook extends BaseTaskHook {
 
     /** A size is taken at most about once in so long: on a busy stream that is enough, and serialising costs. */
     private static final long SAMPLE_NANOS = 20_000_000;
+
+    /** How many of the newest samples tell how long serialising takes. */
+    private static final int NEWEST = 64;
 
     /**
      * A row of counters. Nearly always the executor's own thread counts, which needs no lock and no fence; an author
@@ -73,6 +77,8 @@ public final class TaskHook extends BaseTaskHook {
         final boolean anchored;
         volatile long sampled;
         volatile long sampledBytes;
+        private final long[] nanos = new long[NEWEST];
+        private int timed;
         private int every;
         private int next;
         private long lastNanos;
@@ -103,6 +109,21 @@ public final class TaskHook extends BaseTaskHook {
 
         double meanBytes() {
             return sampled == 0 ? 0 : (double) sampledBytes / sampled;
+        }
+
+        private synchronized void addTime(long took) {
+            nanos[timed++ % NEWEST] = took;
+        }
+
+        /**
+         * The median time to serialise a tuple, of the samples since the last call, or 0: in a mean there would be the
+         * time of other threads, and of the garbage collector.
+         */
+        synchronized long medianNanos() {
+            long[] sorted = Arrays.copyOf(nanos, Math.min(timed, NEWEST));
+            timed = 0;
+            Arrays.sort(sorted);
+            return sorted.length == 0 ? 0 : sorted[sorted.length / 2];
         }
 
         /** Let more tuples pass before the next where they come quickly, fewer where they do not. */
@@ -203,10 +224,12 @@ public final class TaskHook extends BaseTaskHook {
         return found;
     }
 
-    /** The size on the network as Storm's own serialiser has it. */
+    /** The size on the network as Storm's own serialiser has it, and how long it takes. */
     private synchronized void measure(Sent here, List<Object> values) {
         try {
+            long began = System.nanoTime();
             int size = serializer.serializeObject(values).length;
+            here.addTime(System.nanoTime() - began);
             here.sampledBytes += size + FRAME_BYTES + (here.anchored ? ANCHOR_BYTES : 0);
             here.sampled++;
         } catch (RuntimeException error) {

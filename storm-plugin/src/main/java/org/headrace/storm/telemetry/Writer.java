@@ -92,7 +92,7 @@ final class Writer {
     synchronized void add(int task, TaskHook hook) {
         if (hooks.containsKey(task)) {
             write();
-            before.keySet().removeIf(key -> key.matches("(in|out|sent) " + task + "( .*)?"));
+            before.keySet().removeIf(key -> key.matches("(in|out|sent|timed) " + task + "( .*)?"));
         }
         hooks.put(task, hook);
     }
@@ -196,11 +196,26 @@ final class Writer {
         row.put("port", port);
         row.put("seconds", (nowMs - writtenMs) / 1000.0);
         row.put("messaging_ms", ms);
+        row.put("serialised", serialised());
         writtenMs = nowMs;
         return row;
     }
 
-    /** Threads that serialise and send, and that receive and deserialise, as Storm 2 calls them. */
+    /** By component: tuples sent, and milliseconds that serialising all of them would take an executor's thread. */
+    private Map<String, List<Double>> serialised() {
+        Map<String, List<Double>> found = new TreeMap<>();
+        hooks.forEach((task, hook) -> hook.streams().forEach((stream, sent) -> {
+            double count = since("timed " + task + " " + stream, sent.emitted());
+            long each = sent.medianNanos();
+            if (count > 0 && each > 0) {
+                found.merge(components.get(task), List.of(count, count * each / 1e6),
+                    (a, b) -> List.of(a.get(0) + b.get(0), a.get(1) + b.get(1)));
+            }
+        }));
+        return found;
+    }
+
+    /** Threads that send, and that receive and deserialise, as Storm 2 calls them. */
     static boolean carriesMessages(String thread) {
         return thread.equals("Worker-Transfer") || thread.startsWith("client-worker")
             || thread.startsWith("Netty-server") && thread.contains("-worker");
