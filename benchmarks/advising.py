@@ -2,13 +2,14 @@
 
 Event logs of strangers are read where they are (`../shared/data/spark_logs`), without them our own
 of `examples/spark`. The jobs of `advised_jobs.py` run on a fleet of four workers of one slot, each
-held to 0.4 of a core by its quota, on 1, 2 and 4 of them in turns. From the log of one, the other
-two are predicted. Then, three times, every job runs on one slot and, right after, with all settings
-advised from that log, and is compared with what was promised: a machine that others use is not the
-same an hour later.
+held to 0.4 of a core by its quota, on 1, 2 and 4 of them, in three turns. From the log of one, the
+other two of its turn are predicted. Then, three times, every job runs on one slot and, right after,
+with all settings advised from that log, and is compared with what was promised. A virtual machine
+is not the same an hour later: the CPU time of the same tasks differs by up to a third from run to
+run, so the median of three is judged too, beside every single run.
 
 HEADRACE_ADVISING names a folder that keeps the logs: what is in it does not run again, so that the
-fifty minutes can be had in pieces (HEADRACE_MINUTES, of which each piece takes at most so many).
+seventy minutes can be had in pieces (HEADRACE_MINUTES, of which each piece takes at most so many).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from itertools import permutations
 from pathlib import Path
 
 from measure import Row
@@ -147,7 +149,8 @@ def fleet_rows(folder: Path) -> Iterator[Row]:
         with ExitStack() as ending:
             runs = Runs(folder, ending)
             seen = {
-                (job, slots): runs.log(f"{job}-{slots}", job, slots)
+                (job, slots, turn): runs.log(f"{job}-{slots}-{turn}", job, slots)
+                for turn in range(1, REPEATS + 1)
                 for job in JOBS
                 for slots in FLEETS
             }
@@ -157,45 +160,35 @@ def fleet_rows(folder: Path) -> Iterator[Row]:
         yield Row(f"prediction: {error.message}", "")
 
 
-def prediction_rows(seen: dict[tuple[str, int], Trace]) -> Iterator[Row]:
-    """Every fleet from every other, and the median of the jobs.
-
-    Beside it the same from the first job on: a driver has no quota, and how long it takes to start
-    is the machine's affair.
-    """
+def prediction_rows(seen: dict[tuple[str, int, int], Trace]) -> Iterator[Row]:
+    """Every fleet from every other, and the median of the jobs."""
     medians: list[float] = []
-    later: list[float] = []
+    every: list[float] = []
     for job in JOBS:
         errors: list[float] = []
-        working: list[float] = []
-        for slots in FLEETS:
-            advice = advise_on(seen[(job, slots)])
-            for other in (fleet for fleet in FLEETS if fleet != slots):
-                wall_s = seen[(job, other)].wall_s
-                told_s = advice.what_if(executors=other).wall_s
-                error = abs(told_s / wall_s - 1)
-                work_s = wall_s - before_first_job(seen[(job, other)])
-                told_work_s = told_s - before_first_job(advice.trace)
-                errors.append(error)
-                working.append(abs(told_work_s / work_s - 1))
-                what = (
-                    f"{job}: {other} slots from {slots}: {told_s:.1f} s for {wall_s:.1f} s, from "
-                    f"the first job on {told_work_s:.1f} for {work_s:.1f} s ({working[-1]:.1%})"
-                )
-                yield Row(what, f"{error:.1%}", "<= 20 %", error <= 0.20)
+        for slots, other in permutations(FLEETS, 2):
+            off: list[float] = []
+            turns: list[str] = []
+            for turn in range(1, REPEATS + 1):
+                wall_s = seen[(job, other, turn)].wall_s
+                told_s = advise_on(seen[(job, slots, turn)]).what_if(executors=other).wall_s
+                off.append(told_s / wall_s - 1)
+                turns.append(f"{told_s:.1f} s for {wall_s:.1f} s")
+            every += [abs(error) for error in off]
+            errors.append(abs(statistics.median(off)))
+            what = f"{job}: {other} slots from {slots}: {', '.join(turns)}"
+            yield Row(what, f"{errors[-1]:.1%}", "<= 20 %", errors[-1] <= 0.20)
         medians.append(statistics.median(errors))
-        later.append(statistics.median(working))
     middle = statistics.median(medians)
     yield Row("prediction, median of the jobs", f"{middle:.1%}", "<= 10 %", middle <= 0.10)
-    yield Row("prediction, the same from the first job on", f"{statistics.median(later):.1%}")
-
-
-def before_first_job(trace: Trace) -> float:
-    return (trace.jobs[0].submitted_ms - trace.start_ms) / 1000
+    within = sum(error <= 0.20 for error in every)
+    single = f"prediction, single turns within 20 %, of {len(every)}; the worst"
+    yield Row(single, f"{within}; {max(every):.1%}", "all", within == len(every))
 
 
 def advice_rows(runs: Runs) -> Iterator[Row]:
     """What is promised for the advised settings, and what comes; all of them are followed."""
+    worse: dict[str, list[float]] = {job: [] for job in JOBS}
     for number in range(1, REPEATS + 1):
         for job in JOBS:
             log = runs.log(f"{job}-before-{number}", job, 1)
@@ -204,14 +197,16 @@ def advice_rows(runs: Runs) -> Iterator[Row]:
             conf = {s.name: s.value for s in advice.settings if s.name.startswith("spark.")}
             trace = runs.log(f"{job}-advised-{number}", job, chosen.executors, conf)
             slower = trace.wall_s / chosen.wall_s - 1
-            work_s = trace.wall_s - before_first_job(trace)
-            told_work_s = chosen.wall_s - before_first_job(log)
             dearer = core_hours(trace) / chosen.core_hours - 1
+            worse[job].append(max(slower, dearer))
             what = (
                 f"{job}: {log.wall_s:.1f} s on 1; advised {chosen.executors} executors, promised "
                 f"{chosen.wall_s:.1f} s and {chosen.core_hours:.4f} core-h; run {number}: "
-                f"{trace.wall_s:.1f} s, {core_hours(trace):.4f} core-h; from the first job on "
-                f"{told_work_s:.1f} and {work_s:.1f} s"
+                f"{trace.wall_s:.1f} s, {core_hours(trace):.4f} core-h"
             )
-            worse = max(slower, dearer)
-            yield Row(what, f"{slower:+.1%} {dearer:+.1%}", "<= 10 %", worse <= 0.10)
+            off = worse[job][-1]
+            yield Row(what, f"{slower:+.1%} {dearer:+.1%}", "<= 10 %", off <= 0.10)
+    for job, runs_off in worse.items():
+        middle = statistics.median(runs_off)
+        what = f"{job}, as advised: time or cost above the promise, median of {REPEATS}"
+        yield Row(what, f"{middle:+.1%}", "<= 10 %", middle <= 0.10)

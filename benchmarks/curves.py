@@ -68,6 +68,19 @@ def wandering(at_s: float) -> float:
     return 1 + waves
 
 
+def web(at_s: float) -> float:
+    """As sites are read: waves of a day and of half a day, least at five, most in the evening."""
+    day = 2 * math.pi * at_s / DAY_S
+    waves = 0.42 * math.cos(day - 2 * math.pi * 18 / 24) + 0.14 * math.cos(2 * day - math.pi * 1.8)
+    return 1 + waves
+
+
+def evening(at_s: float) -> float:
+    """As films are watched: even for most of the day, a peak around half past eight."""
+    hour = at_s % DAY_S / HOUR_S
+    return 0.5 + sum(math.exp(-(((hour - peak) / 2.5) ** 2)) for peak in (-3.5, 20.5))
+
+
 TUNED_ON: Mapping[str, Curve] = {
     "office": office,
     "two peaks": two_peaks,
@@ -79,6 +92,8 @@ HELD_BACK: Mapping[str, Curve] = {
     "growing": growing,
     "sawtooth": sawtooth,
     "wandering": wandering,
+    "web": web,  # this and the next came later, and nothing was tuned after
+    "evening": evening,
 }
 CURVES = {**HELD_BACK, **TUNED_ON}
 
