@@ -2,8 +2,10 @@
 
     python benchmarks/looping.py --runs 1000 --seed 0    # the runs alone, from a seed on
     python benchmarks/looping.py --days "two peaks"      # three days of one curve of `curves.py`
+    python benchmarks/looping.py --days office --forecast
 
-Days: the rate follows a curve up to three times its least and back. Hindsight rents, hour by hour,
+Days: the rate follows a curve up to three times its least and back, and the loop goes without a
+forecast and with one. Hindsight rents, hour by hour,
 the fewest nodes whose cores do the work of that hour's busiest minute; no plan can do with fewer.
 """
 
@@ -47,7 +49,8 @@ RIVALS = ("headrace", "storm-ras", "rstorm", "storm-even")  # any of them may ha
 def rows(quick: bool) -> Iterator[Row]:
     """Measure."""
     for name in ["daily"] if quick else CURVES:
-        yield from days(name, QUICK_HOURS if quick else HOURS)
+        for forecast in (False, True):
+            yield from days(name, QUICK_HOURS if quick else HOURS, forecast)
     yield from many_runs(QUICK_RUNS if quick else RUNS, 0)
 
 
@@ -77,9 +80,9 @@ def day_inputs(curve: Curve, hours: int) -> Inputs:
     return validated(content, {})
 
 
-def days(curve: str, hours: int) -> Iterator[Row]:
+def days(curve: str, hours: int, forecast: bool) -> Iterator[Row]:
     """Rate x 3 and back, day by day."""
-    settings = LoopSettings(objective="nodes", interval_s=EVERY_S, resize=True)
+    settings = LoopSettings(objective="nodes", interval_s=EVERY_S, resize=True, forecast=forecast)
     inputs = day_inputs(CURVES[curve], hours)
     done = simulate_adaptive(inputs, settings, seconds=hours * 3600.0)
     least = [hindsight_nodes(CURVES[curve], hour) for hour in range(hours)]
@@ -88,7 +91,7 @@ def days(curve: str, hours: int) -> Iterator[Row]:
         done.decisions, tuple(i for i in done.intervals if i.end_s > 24 * 3600), EVERY_S
     )
     ratio = done.core_hours / core_hours
-    name = f"loop: {hours} h, curve `{curve}`"
+    name = f"loop: {hours} h, curve `{curve}`{', forecast' if forecast else ''}"
     yield Row(f"{name}: intervals behind in a row after the first day", str(later.longest_behind),
               "1", later.longest_behind <= 1)  # fmt: skip
     yield Row(f"{name}: intervals behind in all", str(done.behind))
@@ -266,9 +269,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=QUICK_RUNS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--days", choices=CURVES)
+    parser.add_argument("--forecast", action="store_true")
     given = parser.parse_args()
     if given.days is not None:
-        for row in days(given.days, HOURS):
+        for row in days(given.days, HOURS, given.forecast):
             print(row, flush=True)
         return
     for row in many_runs(given.runs, given.seed):

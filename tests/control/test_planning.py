@@ -12,7 +12,7 @@ from headrace.control.adaptive import simulate_adaptive
 from headrace.control.choice import carries_load
 from headrace.control.history import Entry
 from headrace.control.loop import describe, step
-from headrace.control.need import needed_factor
+from headrace.control.need import Outlook, needed_factor
 from headrace.control.planning import (
     LoopSettings,
     View,
@@ -40,7 +40,8 @@ def test_a_rising_rate_goes_on_rising_and_a_fallen_one_counts_after_a_while() ->
     assert needed_factor(rates(300), 60, 100, 0, 60) == 3
     assert needed_factor(rates(300, 100, 100), 180, 100, 0, 60) == 1, "calm for three intervals"
     assert needed_factor([], 0, 100, 1200, 60) == pytest.approx(1.2), "and what waits"
-    assert needed_factor([], 0, 100, 0, 60, lambda known, ahead: 150.0) == pytest.approx(1.5)
+    more = Outlook(150.0)
+    assert needed_factor([], 0, 100, 0, 60, lambda known, ahead: more) == pytest.approx(1.5)
 
 
 def test_counts_follow_the_rate_up_and_down() -> None:

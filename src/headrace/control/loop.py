@@ -16,7 +16,7 @@ import numpy as np
 from headrace.control.choice import Choice, Decision, carries_load, sustained, why_overloaded
 from headrace.control.history import Entry, adopted_plans, find_plan, spare_core_seconds
 from headrace.control.learning import is_barred, plan_to_take_back, prediction_error_percent
-from headrace.control.need import AHEAD, LASTS, needed_factor
+from headrace.control.need import AHEAD, LASTS, LASTS_KNOWN, needed_factor
 from headrace.control.planning import (
     Candidate,
     LoopSettings,
@@ -125,15 +125,15 @@ def decide(
     homeless = int((running.node == UNPLACED).sum())
     forecast = None
     if settings.forecast:
-        from headrace.control.forecast import most_expected as forecast  # here: it needs an extra
+        from headrace.control.forecast import expect as forecast  # here: it needs an extra
     need, lasting = 1.0, 1.0
     if settings.resize or settings.forecast:
         need, lasting = (
             needed_factor(
                 history, entry.at_s, entry.rate_per_s, view.lag, settings.interval_s, forecast,
-                ahead=ahead,
+                ahead=ahead, ahead_known=known,
             )
-            for ahead in (AHEAD, LASTS)
+            for ahead, known in ((AHEAD, AHEAD), (LASTS, LASTS_KNOWN))
         )  # fmt: skip
     if not homeless:
         back = take_back(view, entry, history, settings, need)
