@@ -4,7 +4,8 @@ A cluster of processes on this machine (`headrace storm up`), three nodes in net
 Storm's settings are its defaults, unless a row says `shuffle even`: then load-aware shuffle is off.
 
 - Traffic and CPU: word count at a fixed rate under storm-even's plan is measured; from that, the
-  traffic and the CPU of headrace's plan are predicted, put into force, and measured.
+  traffic and the CPU of headrace's plan for the rate are predicted, put into force, and measured;
+  then, from both, those of its plan for balance.
 - Hook: word count as fast as it goes, on one node; the share of the CPU that goes into the hook, as
   Java's flight recorder sees it, and throughput with and without it, in turns. Here the worker's
   Java compiles as it does by default; elsewhere a local cluster's Java does so less well
@@ -31,7 +32,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from measure import Row
 
 from headrace.errors import HeadraceError
@@ -43,13 +43,21 @@ from headrace.model.read import read, validated
 from headrace.planner import place
 from headrace.run.addresses import free_port
 from headrace.run.limits import Limit
+from headrace.storm.costs import learn_costs
 from headrace.storm.home import storm_nodes
 from headrace.storm.jars import find_jars
 from headrace.storm.java import kill_topology, submit_example
 from headrace.storm.local import StormCluster, has_namespaces, local_storm
-from headrace.storm.messaging import messaging_by_worker, price_sending, remote_per_s
 from headrace.storm.service import answering
-from headrace.storm.state import State, current_plan, describe, misplaced, plans_for_nimbus
+from headrace.storm.spent import executor_points, messaging_by_worker
+from headrace.storm.state import (
+    State,
+    current_plan,
+    describe,
+    misplaced,
+    named_executors,
+    plans_for_nimbus,
+)
 from headrace.storm.world import OnStorm
 
 CLUSTER = """
@@ -58,6 +66,8 @@ cluster:
   nodes:
     n{1..3}: {cpu: 200, memory_mb: 2048, slots: 2, bandwidth_mbps: MBPS}
 """
+# What a service would go through: Storm's default, then plans of its own.
+PLANS = (("storm-even", "traffic"), ("headrace", "rate"), ("headrace", "balance"))
 RATES = (300, 3000)  # sentences/s: executors mostly wait; they have some work
 STEADY_S = 45  # from the last worker's start to the first window that counts
 WINDOWS_S = 60
@@ -117,8 +127,8 @@ class Ground:
         wait(lambda: not misplaced(self.state(), plans), f"{by}'s plan in force")
         return plan.assignment
 
-    def measure(self) -> dict[str, Any]:
-        """What telemetry says of the windows from now on."""
+    def measure(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """What telemetry says of the windows from now on, and costs that fit all plans so far."""
         from headrace.observe.pipeline import Question
         from headrace.observe.small import observe_small
 
@@ -132,7 +142,9 @@ class Ground:
         state = self.state()
         question = Question(10, "average", tuple(t.name for t in state.topologies), prefixed=False)
         found = dict(observe_small(folder / "telemetry", question).sections)
-        return with_prices(folder / "telemetry", state, found)
+        learnt = learn_costs(folder / "telemetry", state, found, known)
+        executors, workers = cpu_by_node(folder / "telemetry", state)
+        return {**learnt, "executors": executors, "workers": workers}
 
     def acked(self, name: str) -> int:
         files = (self.measures / name).glob("[!.]*.json")
@@ -181,62 +193,61 @@ def crossing(measured: Mapping[str, Any], problem: Problem, plan: Assignment) ->
     return sum(row[2] for row in measured["traffic"] if node[row[0]] != node[row[1]])
 
 
-def with_prices(telemetry: Path, state: State, found: Mapping[str, Any]) -> dict[str, Any]:
-    """What was measured, with what messages cost, and the CPU points of every node."""
-    priced = price_sending(telemetry, state, found)
-    executors = cpu_by_node(telemetry)
+def cpu_by_node(folder: Path, state: State) -> tuple[dict[str, float], dict[str, float]]:
+    """CPU points of every node's executors as their threads were measured; with its workers'."""
+    node = {name: (state.place_of(one) or ("",))[0] for name, one in named_executors(state)}
+    executors = dict.fromkeys(state.nodes, 0.0)
+    for name, (_, points) in executor_points(folder, state).items():
+        executors[node[name]] += points
     workers = dict(executors)
-    spent = messaging_by_worker(telemetry, state)
-    for (node, _), ms_per_s in spent.items():
-        workers[node] = workers.get(node, 0.0) + ms_per_s / 10
-    sent_per_s = sum(remote_per_s(state, found["traffic"]).values())
-    by_threads = sum(spent.values()) / max(sent_per_s, 1e-9)  # of the workers, not of executors
-    own = max(priced.get("send_cpu_ms", 0.0) - by_threads, 0.0)
-    return {**priced, "executors": executors, "workers": workers, "own_cpu_ms": own}
-
-
-def cpu_by_node(folder: Path) -> dict[str, float]:
-    """CPU points of every node's executors, as their threads were measured."""
-    spent: dict[str, float] = {}
-    times: set[Any] = set()
-    for file in (folder / "tasks").glob("*.parquet"):
-        for sample in pq.read_table(file).to_pylist():
-            spent[sample["node"]] = spent.get(sample["node"], 0.0) + sample["cpu_ms"]
-            times.add(round(sample["event_time"].timestamp() / 5))
-    seconds = 5.0 * len(times)
-    return {node: ms / seconds / 10 for node, ms in spent.items()}
+    for (where, _), ms_per_s in messaging_by_worker(folder, state).items():
+        workers[where] += ms_per_s / 10
+    return executors, workers
 
 
 def predicted_and_measured(
     on: Ground, rate: int, settings: Mapping[str, Any], words: str
-) -> list[Row]:
-    """Traffic between nodes of headrace's plan, predicted from what ran under storm-even."""
+) -> Iterator[Row]:
+    """Traffic and CPU of plans, predicted from what was seen of the plans before."""
     words = f"{words}, {rate:,} sentences/s"
     base = {"rate": rate, "topology.workers": 3, "topology.acker.executors": 3, "words": 5}
     name = on.submit("word-count", {**base, **settings})
-    even = on.put_in_force("storm-even", "traffic", {})
-    first = on.measure()
-    problem = on.problem(first)
-    rows = [compare(f"storm-even, {words}", problem, even, first)]
-    # For the rate: the plan for least traffic is one worker, and says nothing.
-    plan = on.put_in_force("headrace", "rate", first)
-    report = judge(problem, plan)
-    second = on.measure()
-    measured = crossing(second, problem, plan)
-    rows.append(row(f"headrace for the rate, {words}", report.inter_node_traffic, measured))
-    own = on.problem({**first, "send_cpu_ms": first["own_cpu_ms"]})
-    rows.append(cpu_row(f"executors: headrace, {words}", own, plan, second["executors"]))
-    rows.append(cpu_row(f"and messages: headrace, {words}", problem, plan, second["workers"]))
+    known: dict[str, Any] = {}
+    for number, (by, objective) in enumerate(PLANS):
+        plan = on.put_in_force(by, objective, known)
+        problem = on.problem(known)
+        # From the profile and the serialising alone: what the executors' threads are to take.
+        own = on.problem({**known, "carry_cpu_ms": 0.0} if known else {})
+        now = on.measure(known)
+        what = f"{by} for {objective}, {words}" if number else f"{by}, {words}"
+        # Of the first plan nothing is known before: its own measurements predict it.
+        yield compare(what, problem if number else on.problem(now), plan, now)
+        if number:
+            what += f", from {number} plan{'s' * (number > 1)} before"
+            yield cpu_row(f"executors, {what}", own, plan, now["executors"])
+            fixed = known.get("worker_cpu", 0.0)
+            yield cpu_row(f"executors and messages, {what}", problem, plan, now["workers"], fixed)
+        known = now
     on.end(name)
-    return rows
 
 
-def cpu_row(words: str, problem: Problem, plan: Assignment, measured: Mapping[str, float]) -> Row:
-    """CPU points of the busiest node under headrace's plan, predicted and measured; others too."""
+def cpu_row(
+    words: str,
+    problem: Problem,
+    plan: Assignment,
+    measured: Mapping[str, float],
+    worker_cpu: float = 0.0,
+) -> Row:
+    """CPU points of the busiest node, predicted and measured; others too."""
     table = judge(problem, plan).nodes
-    both = sorted(((table[n]["cpu"] or 0.0, measured.get(n, 0.0)) for n in table), reverse=True)
-    busiest, *others = (f"{x:.1f} / {y:.1f}" for x, y in both)
-    off = abs(both[0][0] - both[0][1]) / max(both[0][1], 1e-9)
+    both: list[tuple[float, float]] = []
+    for i, node in enumerate(problem.nodes):
+        workers = len(set(plan.worker[plan.node == i].tolist()))
+        points = (table[node]["cpu"] or 0.0) if node in table else 0.0
+        both.append((points + workers * worker_cpu, measured.get(node, 0.0)))
+    busiest, *others = (f"{x:.1f} / {y:.1f}" for x, y in sorted(both, reverse=True))
+    first, second = max(both)
+    off = abs(first - second) / max(second, 1e-9)
     what = f"CPU points of the busiest node, predicted / measured: {words}"
     return Row(f"{what} (others: {', '.join(others)})", busiest, "15 %", off <= 0.15)
 
@@ -321,7 +332,7 @@ def gain(on: Ground, kind: str, payload: int, mbps: float, target: float | None)
             "topology.acker.executors": 3, "topology.max.spout.pending": 100}  # fmt: skip
     name = on.submit(kind, {**base, "rate": 100})
     on.put_in_force("storm-even", "traffic", {})
-    measured = on.measure()
+    measured = on.measure({})
     on.end(name)
     found: dict[str, list[float]] = {"storm-even": [], "headrace": []}
     for _ in range(TURNS):

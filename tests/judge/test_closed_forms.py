@@ -247,6 +247,15 @@ def test_who_sends_out_of_a_worker_pays_for_it() -> None:
     assert report.max_rate == pytest.approx(100 / 9)
 
 
+def test_the_node_that_receives_pays_for_its_end() -> None:
+    # As above. n1 gets 30 of a.2's tuples, n2 15 of a.1's, n3 15 of each.
+    options = {"judge": {"send_node_cpu_ms": 2, "receive_node_cpu_ms": 1}}
+    plan = [(0, 0), (1, 1), (0, 0), (0, 1), (1, 1), (2, 0)]
+    report = judged({"topology": chain({}), "cluster": nodes(cpu=100), "options": options}, plan)
+    points = [report.nodes[name]["cpu"] for name in ("n1", "n2", "n3")]
+    assert points == pytest.approx([(30 * 2 + 30) / 10, (45 * 2 + 15) / 10, 30 / 10])
+
+
 def test_a_batch_takes_the_slowest_node_of_every_stage_in_waves() -> None:
     # Stage a: one task of 30 points: 0.3 s. Stage b: n1 has three tasks of 50 points on two cores:
     # two waves, 1.0 s; n2 one: 0.5 s. n2's quarter of the input is 30 x 1000 x 8 bit = 0.24 Mbit

@@ -55,6 +55,8 @@ class Twin(Flow):
                     *[self.options.get("send_node_cpu_ms", 0.0)] * 2,
                 ]
                 sends += tuples * price[self.distance(a, b)] / 10
+            if self.placed[b][0] == node != self.placed[a][0]:
+                sends += tuples * self.options.get("receive_node_cpu_ms", 0.0) / 10
         return sends + sum(self._task_growing(task, node) for task in self.tasks_on(node))
 
     def use(self, node: str, resource: str) -> float:

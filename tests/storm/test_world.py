@@ -195,7 +195,7 @@ def test_the_price_of_messages_is_kept_while_hardly_any_are_sent(
     trial.send(word_count())
     decide(trial.world, SETTINGS)
     running = trial.follow(word_count())
-    (trial.world.store / "measured.json").write_text('{"send_cpu_ms": 0.02}')
+    (trial.world.store / "measured.json").write_text('{"own_cpu_ms": 0.01, "carry_cpu_ms": 0.02}')
     trial.now += 35
     for _ in range(8):
         trial.now += 10
@@ -206,4 +206,4 @@ def test_the_price_of_messages_is_kept_while_hardly_any_are_sent(
     assert state is not None
     fresh, measured = trial.world.measure(state)
     assert fresh
-    assert measured["send_cpu_ms"] == 0.02
+    assert (measured["own_cpu_ms"], measured["carry_cpu_ms"]) == (0.01, 0.02)

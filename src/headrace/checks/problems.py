@@ -353,4 +353,6 @@ def _judge_options(random: Random) -> Content:
         batch_interval_s=2.5,
         batch_overhead_s=0.25,
     )
+    if "send_worker_cpu_ms" in options:
+        options["receive_node_cpu_ms"] = 0.7
     return {"options": {"judge": options}} if options else {}

@@ -148,6 +148,7 @@ class Traffic:
     inter_rack: float
     to_other_worker: Floats  # [N] tuples/s
     to_other_node: Floats  # [N] tuples/s
+    from_other_node: Floats  # [N] tuples/s
     out_bytes: Floats  # [N] bytes/s to other nodes
     in_bytes: Floats  # [N] bytes/s from other nodes
     rack_out_bytes: Floats  # [racks] bytes/s to other racks
@@ -172,7 +173,7 @@ def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = 
     workers = workers or Workers.of(assignment)
     n = len(problem.nodes)
     level = np.zeros(4)
-    to_worker, to_node, out_bytes, in_bytes = np.zeros((4, n))
+    to_worker, to_node, from_node, out_bytes, in_bytes = np.zeros((5, n))
     racks = len(problem.racks)
     rack_out, rack_in = np.zeros((2, racks))
     sized = True
@@ -183,6 +184,7 @@ def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = 
         level += (c.total, c.inter_worker, c.inter_node, c.inter_rack)
         to_worker += c.to_other_worker
         to_node += c.to_other_node
+        from_node += c.from_other_node
         if np.isnan(stream.bytes):
             sized &= stream.tuples_per_s == 0
         else:
@@ -201,6 +203,7 @@ def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = 
         level += (rate.sum(), rate[apart].sum(), rate[crosses].sum(), rate[far].sum())
         to_worker += totals(a[there], (rate * (apart & ~crosses))[there], n)
         to_node += totals(a[there], (rate * crosses)[there], n)
+        from_node += totals(b[there], (rate * crosses)[there], n)
         data = np.where(there & crosses, np.nan_to_num(pairs.bytes_per_s), 0.0)
         out_bytes += totals(a[there], data[there], n)
         in_bytes += totals(b[there], data[there], n)
@@ -216,6 +219,7 @@ def traffic(problem: Problem, assignment: Assignment, workers: Workers | None = 
         inter_rack,
         to_worker,
         to_node,
+        from_node,
         out_bytes,
         in_bytes,
         rack_out,

@@ -13,19 +13,22 @@ from headrace.model.problem import CPU, UNPLACED, Assignment, Problem
 
 @dataclass(frozen=True, slots=True)
 class SendPrice:
-    """CPU milliseconds the sender pays for a tuple that leaves its worker; 0 unless stated."""
+    """CPU milliseconds for a tuple that leaves its worker; 0 unless stated."""
 
-    to_worker_ms: float = 0.0
-    to_node_ms: float = 0.0
+    to_worker_ms: float = 0.0  # paid by the node of both workers
+    to_node_ms: float = 0.0  # by the sender's node
+    from_node_ms: float = 0.0  # by the receiver's
 
     @staticmethod
     def of(problem: Problem) -> SendPrice:
-        """The stated prices: options send_worker_cpu_ms and send_node_cpu_ms of `judge`."""
+        """What the options of `judge` state."""
         options = problem.options.get("judge", {})
-        return SendPrice(
-            float(str(options.get("send_worker_cpu_ms", 0))),
-            float(str(options.get("send_node_cpu_ms", 0))),
-        )
+        names = ("send_worker_cpu_ms", "send_node_cpu_ms", "receive_node_cpu_ms")
+        return SendPrice(*(float(str(options.get(name, 0))) for name in names))
+
+    @property
+    def stated(self) -> bool:
+        return max(self.to_worker_ms, self.to_node_ms, self.from_node_ms) > 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,10 +53,12 @@ def use(problem: Problem, assignment: Assignment, workers: Workers, sent: Traffi
         + problem.cpu_rate[component, machine] * problem.share[placed]
     )
     price = SendPrice.of(problem)
-    by_rate = (
-        totals(node, grows, n)
-        + (sent.to_other_worker * price.to_worker_ms + sent.to_other_node * price.to_node_ms) / 10
+    sending_ms = (
+        sent.to_other_worker * price.to_worker_ms
+        + sent.to_other_node * price.to_node_ms
+        + sent.from_other_node * price.from_node_ms
     )
+    by_rate = totals(node, grows, n) + sending_ms / 10
     resources = np.column_stack(
         [totals(node, problem.demand[component, k], n) for k in range(len(problem.resources))]
     )

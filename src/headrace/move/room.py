@@ -186,11 +186,7 @@ class Network:
             (problem.pairs.bytes_per_s > 0).any()
         )
         self.problem = problem
-        self.limits = (
-            (sized and bool(np.isfinite(problem.bandwidth_mbps).any()))
-            or price.to_worker_ms > 0
-            or price.to_node_ms > 0
-        )
+        self.limits = price.stated or (sized and bool(np.isfinite(problem.bandwidth_mbps).any()))
 
     def excess(self, plan: Assignment) -> Floats:
         """By how much every node is over: CPU points, Mbit/s out, Mbit/s in, [N, 3]."""

@@ -132,7 +132,8 @@ def lay_out(problem: Problem, assignment: Assignment, seed: int) -> Run:
         accept=routes.accept,
         choice=routes.choice,
         other=routes.other,
-        send_s=np.array([price.to_worker_ms, price.to_node_ms]) / 1e3,
+        # Here the sender pays for both ends.
+        send_s=np.array([price.to_worker_ms, price.to_node_ms + price.from_node_ms]) / 1e3,
         cores=placed.cores,
         busy=np.zeros(nodes),
         clock=np.zeros(nodes),

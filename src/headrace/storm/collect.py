@@ -15,7 +15,7 @@ from typing import Any
 
 from headrace.model.files import write_whole
 from headrace.model.telemetry import KINDS, VERSION, Writer
-from headrace.storm.messaging import KIND
+from headrace.storm.spent import KIND
 
 KEEP = 2000  # files of a kind: hours of them
 

@@ -153,8 +153,13 @@ def _topology(row: Mapping[str, Any]) -> Running:
     )
 
 
-def describe_cluster(state: State, known: Mapping[str, Node]) -> dict[str, Any]:
-    """The cluster section: what Nimbus says of its supervisors, and what files know better."""
+def describe_cluster(
+    state: State, known: Mapping[str, Node], worker_cpu: float = 0.0
+) -> dict[str, Any]:
+    """The cluster section: what Nimbus says of its supervisors, and what files know better.
+
+    What a worker takes at rest, in points, is taken on every node: no executor can have it.
+    """
     nodes: dict[str, Any] = {}
     for name, supervisor in state.nodes.items():
         facts: dict[str, Any] = {"cpu": supervisor.cpu, "memory_mb": supervisor.memory_mb}
@@ -163,6 +168,9 @@ def describe_cluster(state: State, known: Mapping[str, Node]) -> dict[str, Any]:
         if name in known:
             facts |= known[name].model_dump(mode="json", by_alias=True, exclude_unset=True)
         facts["slots"] = len(supervisor.ports)
+        if worker_cpu > 0:
+            taken = facts.get("taken", {})
+            facts["taken"] = {**taken, "cpu": taken.get("cpu", 0.0) + worker_cpu}
         nodes[name] = facts
     return {"nodes": nodes}
 
@@ -217,9 +225,11 @@ def describe(
     topologies = [
         describe_topology(r, acks and is_acked(r, several, measured)) for r in state.topologies
     ]
-    content: dict[str, Any] = {"format": FORMAT, **rest, "cluster": describe_cluster(state, known)}
-    if "send_cpu_ms" in measured:
-        content["options"] = price_messages(rest.get("options", {}), measured["send_cpu_ms"])
+    cluster = describe_cluster(state, known, measured.get("worker_cpu", 0.0))
+    content: dict[str, Any] = {"format": FORMAT, **rest, "cluster": cluster}
+    if "carry_cpu_ms" in measured:
+        own, carry = measured["own_cpu_ms"], measured["carry_cpu_ms"]
+        content["options"] = price_messages(rest.get("options", {}), own, carry)
     if len(topologies) == 1:
         content["topology"] = topologies[0]
     else:
@@ -250,10 +260,18 @@ def describe(
     return content
 
 
-def price_messages(options: Mapping[str, Any], price: float) -> dict[str, Any]:
-    """Options with the measured price of a tuple to another worker, unless they state one."""
-    measured = {"send_worker_cpu_ms": price, "send_node_cpu_ms": price}
-    return {**options, "judge": {**measured, **options.get("judge", {})}}
+def price_messages(options: Mapping[str, Any], own_ms: float, carry_ms: float) -> dict[str, Any]:
+    """Options with the measured prices of a tuple to another worker, unless they state any.
+
+    The sender serialises it, and both ends carry it.
+    """
+    measured = {
+        "send_worker_cpu_ms": own_ms + 2 * carry_ms,
+        "send_node_cpu_ms": own_ms + carry_ms,
+        "receive_node_cpu_ms": carry_ms,
+    }
+    stated = options.get("judge", {})
+    return {**options, "judge": {**({} if stated.keys() & measured.keys() else measured), **stated}}
 
 
 def is_acked(running: Running, several: bool, measured: Mapping[str, Any]) -> bool:

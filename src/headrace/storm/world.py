@@ -4,7 +4,7 @@ Everything is kept in the files of a store, so that a service that starts again 
 
     state.json       the cluster as Nimbus last described it (written by answering.py)
     plans.json       the plans in force, as Nimbus gets them
-    measured.json    what was last measured, for the time after a change
+    measured.json    what was last measured, for the time after a change, and what plans cost
     telemetry/       samples of Storm's workers
     decisions.jsonl  every decision with its reason
 """
@@ -32,7 +32,7 @@ from headrace.model.read import validated
 from headrace.planner import Plan
 from headrace.storm.answering import PLANS, STATE
 from headrace.storm.collect import collect
-from headrace.storm.messaging import price_sending
+from headrace.storm.costs import learn_costs
 from headrace.storm.state import (
     PROTOCOL,
     State,
@@ -162,11 +162,7 @@ class OnStorm:
         except HeadraceError:
             return False, self.measured_before()
         kept = {key: sections[key] for key in ("profile", "streams", "traffic") if key in sections}
-        kept = price_sending(folder, state, kept, since_ms)
-        before = self.measured_before()
-        # A plan that sends hardly anything must not be left for want of a price.
-        if "send_cpu_ms" not in kept and "send_cpu_ms" in before:
-            kept["send_cpu_ms"] = before["send_cpu_ms"]
+        kept = learn_costs(folder, state, kept, self.measured_before(), since_ms)
         write_whole(self.store / MEASURED, json.dumps(kept))
         return True, kept
 

@@ -100,7 +100,9 @@ def even_out_load(problem: Problem, classes: Classes, x: Ints, request: Request)
         found.append(improve(found[-1], "balance", seed))
     found += [improve(x, "balance", seed + i) for i in range(1, EVEN_STARTS)]
     costs = rate_costs(problem, classes)
-    if costs.send_points > 0:  # what sending costs is known to the search alone
+    if (
+        max(costs.send_points, costs.receive_points) > 0
+    ):  # what sending costs is known to the search alone
         return found[0]
     points = (costs.grows + costs.fixed)[problem.node_type]  # [N, C]
     stated = np.isfinite(costs.installed) & (costs.installed > 0)

@@ -223,6 +223,8 @@ def place_for_sending(
 
 def sending_limits(problem: Problem) -> bool:
     """Whether what is sent can limit the rate: by bandwidth, or by the CPU it costs."""
-    price = problem.options.get("judge", {}).get("send_node_cpu_ms", 0)
+    stated = problem.options.get("judge", {})
+    prices = [stated.get(name, 0) for name in ("send_node_cpu_ms", "receive_node_cpu_ms")]
     sized = any(s.bytes > 0 for s in problem.streams) or bool((problem.pairs.bytes_per_s > 0).any())
-    return bool(float(str(price)) > 0 or (sized and np.isfinite(problem.bandwidth_mbps).any()))
+    costs = any(float(str(price)) > 0 for price in prices)
+    return costs or bool(sized and np.isfinite(problem.bandwidth_mbps).any())

@@ -24,6 +24,7 @@ class RateCosts(NamedTuple):
     cores: Floats  # [N]
     bytes_per_s: Floats  # [N] bandwidth, each way
     send_points: float  # CPU points per tuple/s sent to another node
+    receive_points: float  # and per tuple/s that comes from one
     stage: Ints  # [C]
     member_start: Ints  # [stages + 1] classes of a stage are member[..]
     member: Ints
@@ -65,7 +66,7 @@ def rate_costs(problem: Problem, classes: Classes) -> RateCosts:
     out_start, out_stream, out_amount = _sort_by_first(emits, len(owner))
     in_start, in_stream, in_amount = _sort_by_first(receives, len(owner))
     into_start, into_stream, _ = _sort_by_first(into, count)
-    price = problem.options.get("judge", {}).get("send_node_cpu_ms", 0)
+    stated = problem.options.get("judge", {})
     free = problem.capacity[:, CPU] - problem.taken[:, CPU]
     return RateCosts(
         grows=np.ascontiguousarray(
@@ -76,7 +77,8 @@ def rate_costs(problem: Problem, classes: Classes) -> RateCosts:
         installed=problem.capacity[:, CPU],
         cores=np.where(np.isfinite(free), np.maximum(1.0, np.floor(free / 100)), np.inf),
         bytes_per_s=problem.bandwidth_mbps * 1e6 / 8,
-        send_points=float(str(price)) / 10,
+        send_points=float(str(stated.get("send_node_cpu_ms", 0))) / 10,
+        receive_points=float(str(stated.get("receive_node_cpu_ms", 0))) / 10,
         stage=stage,
         member_start=np.searchsorted(stage[member], np.arange(count + 1)).astype(np.int64),
         member=member.astype(np.int64),

@@ -143,16 +143,15 @@ def node_ratio(costs: RateCosts, loads: NodeLoads, n: int) -> float:
     """Load of node n at the given rates over its room: it sustains the reciprocal of that."""
     out = 0.0
     into = 0.0
-    sent = 0.0
+    points = 0.0
     for s in range(costs.size.shape[0]):
         leaves = loads.emits[n, s] * max(0.0, costs.copies[s] - loads.receives[n, s])
-        sent += leaves
+        comes = loads.receives[n, s] * max(0.0, costs.emitted[s] - loads.emits[n, s])
+        points += leaves * costs.send_points + comes * costs.receive_points
         out += costs.size[s] * leaves
-        into += (
-            costs.size[s] * loads.receives[n, s] * max(0.0, costs.emitted[s] - loads.emits[n, s])
-        )
+        into += costs.size[s] * comes
     ratio = max(out, into) / costs.bytes_per_s[n]
-    loads.sending[n] = sent * costs.send_points
+    loads.sending[n] = points
     grows = loads.grows[n] + loads.sending[n]
     if grows > 1e-12 and costs.cpu[n] < np.inf:
         room = costs.cpu[n] - loads.fixed[n]

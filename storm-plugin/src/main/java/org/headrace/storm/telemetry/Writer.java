@@ -29,6 +29,7 @@ final class Writer {
     private static final Map<String, Writer> WRITERS = new HashMap<>();
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     private static final Pattern EXECUTOR = Pattern.compile("Thread-\\d+-(.+)-executor\\[(\\d+), (\\d+)\\]");
+    private static final String TRANSFER = "Worker-Transfer";
     private static final int VERSION = 1;
 
     private final String topology;
@@ -181,10 +182,13 @@ final class Writer {
     /** What this worker spent on messages to and from others: executors' own threads do not see it. */
     private Map<String, Object> workerRow(String now) {
         double ms = 0;
+        double transfer = 0;
         for (ThreadInfo thread : THREADS.getThreadInfo(THREADS.getAllThreadIds())) {
             if (thread != null && carriesMessages(thread.getThreadName())) {
                 long nanos = THREADS.getThreadCpuTime(thread.getThreadId());
-                ms += nanos < 0 ? 0 : since("messages " + thread.getThreadId(), nanos) / 1e6;
+                double spent = nanos < 0 ? 0 : since("messages " + thread.getThreadId(), nanos) / 1e6;
+                ms += spent;
+                transfer += thread.getThreadName().equals(TRANSFER) ? spent : 0;
             }
         }
         long nowMs = System.currentTimeMillis();
@@ -196,6 +200,7 @@ final class Writer {
         row.put("port", port);
         row.put("seconds", (nowMs - writtenMs) / 1000.0);
         row.put("messaging_ms", ms);
+        row.put("transfer_ms", transfer);
         row.put("serialised", serialised());
         writtenMs = nowMs;
         return row;
@@ -217,7 +222,7 @@ final class Writer {
 
     /** Threads that send, and that receive and deserialise, as Storm 2 calls them. */
     static boolean carriesMessages(String thread) {
-        return thread.equals("Worker-Transfer") || thread.startsWith("client-worker")
+        return thread.equals(TRANSFER) || thread.startsWith("client-worker")
             || thread.startsWith("Netty-server") && thread.contains("-worker");
     }
 
