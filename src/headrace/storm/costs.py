@@ -30,7 +30,7 @@ LEAST_POINTS = 0.3  # below, an executor's CPU is noise
 BELIEF = 0.1  # weight of a first guess: of a measured value, errors of a tenth are usual
 MOST_TIMES = 3.0  # that sending takes of what was timed: a median of samples is not so far off
 MOST_SEEN = 8  # plans
-PRICES = ("own_cpu_ms", "carry_cpu_ms", "worker_cpu", "serialising_ms")
+PRICES = ("own_cpu_ms", "carry_cpu_ms", "worker_cpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class Load:
     machine_type: str
     rate_per_s: float  # as profiles have it: what it gets, or what a spout emits
     sent_per_s: float  # to other workers
+    serialising_ms: float  # a second, by what was timed
     points: float
 
 
@@ -92,13 +93,9 @@ def learn_costs(
     worker_ms, carry_ms = fit_workers(seen)
     if carry_ms is None:  # a plan that sends hardly anything is not to be left for want of a price
         return {**{name: before[name] for name in PRICES if name in before}, **found}
-    timed = {**before.get("serialising_ms", {}), **serialising_ms(folder, state, since_ms)}
-    profile, times = fit_executors(measured.get("profile", {}), timed, seen)
-    sent = sent_by_component(seen)
-    serialised = sum(rate * timed.get(name, 0.0) for name, rate in sent.items())
-    own_ms = times * serialised / max(sum(sent.values()), 1e-9)
-    found |= {"own_cpu_ms": own_ms, "carry_cpu_ms": carry_ms}
-    found |= {"worker_cpu": worker_ms / 10, "serialising_ms": timed}
+    profile, times = fit_executors(measured.get("profile", {}), seen)
+    own_ms = times * timed_ms(seen)
+    found |= {"own_cpu_ms": own_ms, "carry_cpu_ms": carry_ms, "worker_cpu": worker_ms / 10}
     return {**found, "profile": profile} if profile else found
 
 
@@ -119,12 +116,14 @@ def see_plan(folder: Path, state: State, traffic: Sequence[Sequence[Any]], since
             carried[place[source]] += rate
             carried[place[target]] += rate
     bolts = {component_of(name) for name, rate in got.items() if rate > 0}
+    timed = serialising_ms(folder, state, since_ms)
     executors = [
         Load(
             component_of(name),
             machine_type or "*",
             got[name] if component_of(name) in bolts else emitted[name],
             sent[name],
+            sent[name] * timed.get(component_of(name), 0.0),
             points,
         )
         for name, (machine_type, points) in executor_points(folder, state, since_ms).items()
@@ -171,25 +170,22 @@ def fit_workers(seen: Sequence[Seen]) -> tuple[float, float | None]:
 
 
 def fit_executors(
-    profile: Mapping[str, Mapping[str, Any]], timed: Mapping[str, float], seen: Sequence[Seen]
+    profile: Mapping[str, Mapping[str, Any]], seen: Sequence[Seen]
 ) -> tuple[dict[str, dict[str, Any]], float]:
-    """The profile without what sending takes, and how many times what was timed sending takes.
+    """The profile without serialising, and how many times what was timed that takes.
 
     Given the latter, every component is a line of its own.
     """
     from scipy.optimize import minimize_scalar  # here: slow to load
 
-    guesses = first_guesses(profile, timed, seen[-1])
+    guesses = first_guesses(profile, seen[-1])
     loads: dict[tuple[str, str], list[Load]] = {kind: [] for kind in guesses}
     for one in seen:
         for load in one.executors:
             loads.get((load.component, load.machine_type), []).append(load)
 
     def lines(times: float) -> dict[tuple[str, str], tuple[float, float, float]]:
-        return {
-            kind: fit_line(loads[kind], guesses[kind], times * timed.get(kind[0], 0.0))
-            for kind in guesses
-        }
+        return {kind: fit_line(loads[kind], guesses[kind], times) for kind in guesses}
 
     def error(times: float) -> float:
         return sum(line[2] for line in lines(times).values()) + (BELIEF * (times - 1)) ** 2
@@ -208,25 +204,17 @@ def fit_executors(
 
 
 def fit_line(
-    loads: Sequence[Load], guess: tuple[float, float], serialise_ms: float
+    loads: Sequence[Load], guess: tuple[float, float], times: float
 ) -> tuple[float, float, float]:
     """Milliseconds a tuple and points at rest, and the square error, of executors of one kind."""
     rate = np.array([load.rate_per_s for load in loads]) / 10
     points = np.array([load.points for load in loads])
-    sending = np.array([load.sent_per_s for load in loads]) * serialise_ms / 10
+    serialising = times * np.array([load.serialising_ms for load in loads]) / 10
     weight = 1 / np.maximum(points, LEAST_POINTS)
     believed = BELIEF / max(mean(points.tolist()), LEAST_POINTS)
-    usual = mean(rate.tolist())
-    rows = np.vstack(
-        [
-            np.column_stack([rate * weight, weight]),
-            [believed * max(usual, 1e-6), 0.0],
-            [0.0, believed],
-        ]
-    )
-    values = np.concatenate(
-        [(points - sending) * weight, [believed * max(usual, 1e-6) * guess[0], believed * guess[1]]]
-    )
+    beliefs = np.diag([believed * max(mean(rate.tolist()), 1e-6), believed])
+    rows = np.vstack([np.column_stack([rate * weight, weight]), beliefs])
+    values = np.concatenate([(points - serialising) * weight, beliefs @ guess])
     each, rest = solve_bounded(rows, values)
     return float(each), float(rest), float(((rows @ [each, rest] - values) ** 2).sum())
 
@@ -236,15 +224,14 @@ def mean(values: Sequence[float]) -> float:
 
 
 def first_guesses(
-    profile: Mapping[str, Mapping[str, Any]], timed: Mapping[str, float], now: Seen
+    profile: Mapping[str, Mapping[str, Any]], now: Seen
 ) -> dict[tuple[str, str], tuple[float, float]]:
     """Cost per tuple and at rest, of the plan that the profile is of, without serialising."""
     found: dict[tuple[str, str], tuple[float, float]] = {}
     for name, costs in profile.items():
         own = [load for load in now.executors if load.component == name]
         rate = sum(load.rate_per_s for load in own)
-        sent = sum(load.sent_per_s for load in own)
-        each = sent / rate * timed.get(name, 0.0) if rate > 0 else 0.0
+        each = sum(load.serialising_ms for load in own) / rate if rate > 0 else 0.0
         for kind, cost in costs.items():
             found[(name, kind)] = (max(cost["cpu_ms"] - each, 0.0), cost.get("cpu_fixed", 0.0))
     return found
@@ -258,16 +245,13 @@ def solve_bounded(rows: Floats, values: Floats) -> Floats:
     return nnls(rows / scale, values)[0] / scale
 
 
-def sent_by_component(seen: Sequence[Seen]) -> dict[str, float]:
-    """Tuples/s to other workers, under the newest plan that sent enough."""
-    found: dict[str, float] = {}
+def timed_ms(seen: Sequence[Seen]) -> float:
+    """What serialising a tuple was timed to take, under the newest plan that sent enough."""
     for one in reversed(seen):
-        found = dict[str, float]()
-        for load in one.executors:
-            found[load.component] = found.get(load.component, 0.0) + load.sent_per_s
-        if sum(found.values()) >= LEAST_PER_S:
-            break
-    return found
+        sent = sum(load.sent_per_s for load in one.executors)
+        if sent >= LEAST_PER_S:
+            return sum(load.serialising_ms for load in one.executors) / sent
+    return 0.0
 
 
 def component_of(task: str) -> str:
