@@ -8,6 +8,7 @@ keeper.py     the process that keeps such a cluster up: `headrace storm up` and 
 java.py       Java programs of the plug-in: submit a topology, read Nimbus
 state.py      what Nimbus says, as Headrace's sections
 collect.py    telemetry of Storm's workers, as `observe` reads it
+spent.py      CPU as workers measured it; costs.py: what it tells of tuples, messages and workers
 world.py      the loop's world: Storm
 service.py    the service that answers Nimbus: `headrace storm serve`
 install.py    what to copy and set on a cluster of one's own

@@ -228,7 +228,7 @@ def describe(
     cluster = describe_cluster(state, known, measured.get("worker_cpu", 0.0))
     content: dict[str, Any] = {"format": FORMAT, **rest, "cluster": cluster}
     if "carry_cpu_ms" in measured:
-        own, carry = measured["own_cpu_ms"], measured["carry_cpu_ms"]
+        own, carry = measured.get("own_cpu_ms", 0.0), measured["carry_cpu_ms"]
         content["options"] = price_messages(rest.get("options", {}), own, carry)
     if len(topologies) == 1:
         content["topology"] = topologies[0]
