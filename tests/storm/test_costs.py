@@ -177,6 +177,9 @@ def test_plans_seen_before_count_until_the_topology_is_submitted_again(tmp_path:
     assert len(second["seen"]) == 2
     assert second["seen"][0] == first["seen"][0]
     assert len(learn_costs(store, state_of(moved), measured, second)["seen"]) == 2, "no new plan"
+    other = {**second, "seen": [{**one, "workers": [{"ms": 1}]} for one in second["seen"]]}
+    found = learn_costs(store, state_of(moved), measured, other)
+    assert len(found["seen"]) == 1, "another version wrote them"
     again = {**moved, "id": "wc-2-200"}
     third = learn_costs(store, state_of(again), measured, second)
     assert len(third["seen"]) == 1

@@ -72,6 +72,14 @@ class Seen:
         )
 
 
+def read_seen(measured: Mapping[str, Any]) -> list[Seen]:
+    """The plans seen so far; none if another version wrote them down."""
+    try:
+        return [Seen.read(one) for one in measured.get("seen", ())]
+    except (KeyError, TypeError):
+        return []
+
+
 def learn_costs(
     folder: Path,
     state: State,
@@ -87,8 +95,8 @@ def learn_costs(
     """
     traffic = measured.get("traffic", ())
     now = see_plan(folder, state, traffic, since_ms)
-    past = [Seen.read(one) for one in before.get("seen", ()) if one["plan"] != now.plan]
-    seen = [*(one for one in past if same_topologies(one, now)), now][-MOST_SEEN:]
+    past = [one for one in read_seen(before) if one.plan != now.plan and same_topologies(one, now)]
+    seen = [*past, now][-MOST_SEEN:]
     found = {**measured, "seen": [asdict(one) for one in seen]}
     worker_ms, carry_ms = fit_workers(seen)
     if carry_ms is None:  # a plan that sends hardly anything is not to be left for want of a price
